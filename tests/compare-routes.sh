@@ -5,8 +5,7 @@
 #   tests/compare-routes.sh --record STATE BUILD    runs some twelve small jobs by BUILD's traind and keeps its state folder as STATE
 #   tests/compare-routes.sh STATE OLD NEW           compares; prints a diff for each answer that differs, and the count; exits 1 if one does
 #
-# BUILD, OLD and NEW are build folders. What depends on the moment of the answer (uptime, age, forecasts' now) is masked, and nothing else.
-# shellcheck disable=SC2034
+# BUILD, OLD and NEW are build folders. What an answer says of its moment or of the build itself is masked, see masked.
 set -u
 top_srcdir=$(cd "$(dirname "$0")/.." && pwd)
 
@@ -62,7 +61,7 @@ record() { # STATE BUILD
 }
 sweep_has_ended() { [ "$(sql "select count(*) from job where name like 'bf16 %' and state in ('succeeded', 'failed')")" = 3 ]; }
 
-start() { # NAME STATE BUILD: sets port_of[NAME] and pid_of[NAME]
+start() { # NAME STATE BUILD: sets url_of, pid_of and build_of of NAME
     local copy=$work/$1/state waited=0
     mkdir "$work/$1" && cp -a "$2" "$copy"
     rm -f "$copy/listen" "$copy/traind.sock"
@@ -79,6 +78,7 @@ start() { # NAME STATE BUILD: sets port_of[NAME] and pid_of[NAME]
         fi
     done
     url_of[$1]=$(<"$copy/listen")
+    build_of[$1]=$(readelf -n "$3/traind" | sed -n 's/.*Build ID: //p')
 }
 
 paths() { # of every GET, with the ids that the state folder has
@@ -109,10 +109,11 @@ paths() { # of every GET, with the ids that the state folder has
         '/v1/sweeps/1?format=csv' '/v1/nowhere' '/v1/jobs/x'
 }
 
-masked() { # an answer without the moment it was made at
-    sed -E 's/"(uptime_seconds|now|lineno|age_seconds|server_time|waited_seconds|wait_seconds|started|pid|version|build_id)":[ ]*("[^"]*"|[-+.0-9e]+)/"\1":"masked"/g
-        s/^(traind_[a-z_]*(uptime|start_time|seconds_total|requests|request|response|bytes|build|process|connections|clock|loop|wal|cpu|memory)[^ ]*|process_[^ ]*) .*/\1 masked/' |
-        sed -E "s|$work/(old\|new)/|WORK/|g; s|127\.0\.0\.1:[0-9]+|ADDRESS|g"
+# An answer without the moment it was made at, the daemon's own addresses and build id, and the place in its sources that MLPerf's log names.
+masked() {
+    sed -E 's/"lineno":[ ]*[0-9]+/"lineno":"masked"/g; s/"file":[ ]*"[^"]*mllog.c"/"file":"masked"/g
+        s/^(traind_[a-z_]*(uptime|seconds|requests|bytes|connections|wal)[^ ]*|process_[^ ]*) .*/\1 masked/' |
+        sed -E "s#$work/(old|new)/#WORK/#g; s#127\.0\.0\.1:[0-9]+#ADDRESS#g; s#\"(${build_of[old]}|${build_of[new]})\"#\"BUILD\"#g"
 }
 
 answer() { # NAME PATH: status, type and body
@@ -125,7 +126,7 @@ answer() { # NAME PATH: status, type and body
 
 compare() { # STATE OLD NEW
     local path differ=0 count=0 good
-    declare -gA url_of pid_of
+    declare -gA url_of pid_of build_of
     work=$(mktemp -d "${TMPDIR:-/tmp}/traind-routes.XXXXXX")
     trap 'kill "${pid_of[@]}" 2>/dev/null; wait; rm -rf "$work"' EXIT
     start old "$1" "$2"
