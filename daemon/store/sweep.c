@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "common/buffer.h"
+#include "common/json.h"
+#include "common/xalloc.h"
 #include "daemon/store/once.h"
 #include "daemon/store/sql.h"
 
@@ -12,8 +14,7 @@ void store_sweep_clear(struct store_sweep *sweep)
     free(sweep->name);
     free(sweep->submitted_by);
     free(sweep->state);
-    free(sweep->document);
-    json_decref(sweep->parsed);
+    json_decref(sweep->document);
     for (size_t i = 0; i < sweep->count; i++) {
         free(sweep->trials[i].point);
         free(sweep->trials[i].spec);
@@ -60,14 +61,15 @@ int store_sweep_find_key(struct store *s, const struct store_key *key, int64_t *
 static int sweep_insert(struct sql *c, struct store_sweep *sweep, const struct store_key *key,
                         struct error *e)
 {
-    int status =
-        sql_run(c, e, NULL,
-                "insert into sweep (name, state, document, train_images, eval_images, "
-                "created_at, idempotency_key, request_digest, submitted_by) values (?1, "
-                "'running', ?2, ?3, ?4, ?5, " STORE_KEY("?6", "?8") ", ?7, ?8)",
-                "ssiidsss", sweep->name, sweep->document, sweep->train_images, sweep->eval_images,
-                sweep->created_at, key->key, key->digest, sweep->submitted_by);
+    char *document = must_alloc(json_to_text(sweep->document, JSON_COMPACT));
+    int status = sql_run(c, e, NULL,
+                         "insert into sweep (name, state, document, train_images, eval_images, "
+                         "created_at, idempotency_key, request_digest, submitted_by) values (?1, "
+                         "'running', ?2, ?3, ?4, ?5, " STORE_KEY("?6", "?8") ", ?7, ?8)",
+                         "ssiidsss", sweep->name, document, sweep->train_images, sweep->eval_images,
+                         sweep->created_at, key->key, key->digest, sweep->submitted_by);
 
+    free(document);
     sweep->id = sqlite3_last_insert_rowid(sql_db(c));
     return status ? status : sweep_insert_trials(c, sweep->id, sweep->trials, sweep->count, e);
 }
@@ -162,18 +164,20 @@ static int sweep_read_trials(struct sql *c, struct store_sweep *sweep, struct er
 int store_sweep_get(struct store *s, int64_t id, struct store_sweep *sweep, struct error *e)
 {
     struct sql *c = sql_read_begin(s);
+    char *document = NULL;
 
     *sweep = (struct store_sweep){0};
     int found = sql_one(c, e,
                         "select id, name, state, document, train_images, eval_images, created_at, "
                         "finished_at, submitted_by from sweep where id = ?",
-                        "i:isssiidds", id, &sweep->id, &sweep->name, &sweep->state,
-                        &sweep->document, &sweep->train_images, &sweep->eval_images,
-                        &sweep->created_at, &sweep->finished_at, &sweep->submitted_by);
+                        "i:isssiidds", id, &sweep->id, &sweep->name, &sweep->state, &document,
+                        &sweep->train_images, &sweep->eval_images, &sweep->created_at,
+                        &sweep->finished_at, &sweep->submitted_by);
     int status = found > 0 ? sweep_read_trials(c, sweep, e) : found;
     sql_read_end(s, c);
     if (found > 0)
-        sweep->parsed = json_loads(sweep->document, 0, NULL);
+        sweep->document = json_loads(document, 0, NULL);
+    free(document);
     if (status)
         store_sweep_clear(sweep);
     if (found == 0)

@@ -21,8 +21,7 @@ struct store_sweep {
     char *name;         /* NULL: none given */
     char *submitted_by; /* as of a job */
     char *state;        /* running, succeeded, cancelled */
-    char *document;     /* JSON text, every default written out */
-    json_t *parsed;     /* of it, by store_sweep_get */
+    json_t *document;   /* every default written out; NULL: not readable */
     int64_t train_images, eval_images;
     double created_at, finished_at; /* NAN: not yet */
     struct store_trial *trials;     /* by rung and number */

@@ -205,7 +205,7 @@ void sweep_make(struct job_manager *m, const json_t *d, const struct sweep_new *
     if (problems->count == 0)
         sweep_check_rungs(m, d, sweep, problems);
     sweep->name = xstrdup_or_null(json_get_text(d, "name", NULL));
-    sweep->document = must_alloc(json_to_text(d, JSON_COMPACT));
+    sweep->document = json_incref((json_t *)d);
 }
 
 static void sweep_audit(struct job_manager *m, enum store_audit_kind what, int64_t id,
@@ -274,7 +274,7 @@ static int sweep_take_result(struct job_manager *m, const struct store_sweep *sw
         bool stopped = job.state == JOB_CANCELLED && t->reason;
         sweep_set_state(t, stopped ? "stopped" : job_state_name(job.state));
         if (job.state == JOB_SUCCEEDED)
-            t->metric = sweep_metric(&job, json_get_text(sweep->parsed, "metric", NULL));
+            t->metric = sweep_metric(&job, json_get_text(sweep->document, "metric", NULL));
         status = store_sweep_set_trial(job_manager_store(m), sweep->id, t, e);
     }
     store_job_clear(&job);
@@ -451,7 +451,7 @@ static int sweep_better_by(const void *a, const void *b, void *context)
 static struct store_trial **sweep_rank(const struct store_sweep *sweep)
 {
     struct store_trial **order = xcalloc(sweep->count + 1, sizeof(*order));
-    bool maximises = strcmp(json_get_text(sweep->parsed, "goal", ""), "max") == 0;
+    bool maximises = strcmp(json_get_text(sweep->document, "goal", ""), "max") == 0;
 
     for (size_t i = 0; i < sweep->count; i++)
         order[i] = &sweep->trials[i];
@@ -481,7 +481,7 @@ static const struct store_trial *sweep_all_failed(const struct store_sweep *swee
 static int sweep_promote(struct job_manager *m, const struct store_sweep *sweep, bool *ended,
                          struct error *e)
 {
-    const json_t *d = sweep->parsed;
+    const json_t *d = sweep->document;
     struct store_trial **order = sweep_rank(sweep);
     struct problems problems = {0};
     int64_t rung = order[0] ? order[0]->rung : 0;
@@ -511,7 +511,7 @@ static int sweep_promote(struct job_manager *m, const struct store_sweep *sweep,
 static int sweep_go_on(struct job_manager *m, struct store_sweep *sweep, struct error *e)
 {
     int64_t active = 0, waiting = 0;
-    int64_t most = json_get_integer(sweep->parsed, "concurrency", 0);
+    int64_t most = json_get_integer(sweep->document, "concurrency", 0);
     bool ended = false;
     int status = 0;
 
@@ -727,7 +727,7 @@ static void sweep_stop_trial(const struct early_stopping *s, struct store_trial 
 
 static int sweep_stop_losers(struct job_manager *m, struct store_sweep *sweep, struct error *e)
 {
-    const json_t *d = sweep->parsed, *stop = json_object_get(d, "early_stop");
+    const json_t *d = sweep->document, *stop = json_object_get(d, "early_stop");
     const char *rule = json_get_text(stop, "rule", "none");
     struct early_stopping s = {
         .m = m,
@@ -780,7 +780,7 @@ static json_t *sweep_reason_to_json(const struct store_sweep *sweep)
 
     if (strcmp(sweep->state, "failed") != 0 || !t)
         return json_null();
-    if (sweep_budget(sweep->parsed, t->rung) > 0)
+    if (sweep_budget(sweep->document, t->rung) > 0)
         snprintf(rung, sizeof rung, " of rung %lld", (long long)t->rung);
     snprintf(job, sizeof job, "job %lld failed", (long long)t->job_id);
     return json_sprintf("all points%s failed; point %lld: %s", rung, (long long)t->number,
@@ -789,7 +789,7 @@ static json_t *sweep_reason_to_json(const struct store_sweep *sweep)
 
 json_t *sweep_to_json(const struct store_sweep *sweep)
 {
-    json_t *d = sweep->parsed, *trials = json_array(), *best = NULL;
+    json_t *d = sweep->document, *trials = json_array(), *best = NULL;
     struct store_trial **order = sweep_rank(sweep);
 
     for (size_t i = 0; i < sweep->count; i++) {
