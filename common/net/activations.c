@@ -1,8 +1,9 @@
 #include "common/net/activations.h"
 
-#include <assert.h>
 #include <stdbool.h>
 #include <stdlib.h>
+
+#include "common/assert_always.h"
 
 enum { MOST_IN_RUN = 4, ALIGNMENT = 64 /* bytes: a cache line */ };
 
@@ -18,7 +19,7 @@ static int activations_walk_add(struct walk *w, size_t numbers)
     struct activations *a = w->a;
     size_t line = ALIGNMENT / w->number_bytes;
 
-    assert(a->count < ARENA_BUFFERS);
+    assert_always(a->count < ARENA_BUFFERS);
     numbers = (numbers + line - 1) / line * line;
     a->buffers[a->count] = (struct arena_buffer){.size = numbers, .first = -1};
     return a->count++;
@@ -344,7 +345,7 @@ size_t arena_place(struct arena_buffer *buffers, int count)
     struct arena_buffer *order[ARENA_BUFFERS], *placed[ARENA_BUFFERS];
     size_t end = 0;
 
-    assert(count <= ARENA_BUFFERS);
+    assert_always(count <= ARENA_BUFFERS);
     for (int i = 0; i < count; i++)
         order[i] = &buffers[i];
     qsort(order, (size_t)count, sizeof order[0], activations_arena_compare_size);

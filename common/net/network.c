@@ -1,12 +1,13 @@
 #include "common/net/network.h"
 
-#include <assert.h>
 #include <string.h>
+
+#include "common/assert_always.h"
 
 static void network_add_conv(const struct arch_conv *conv, void *context)
 {
     struct network *n = context;
-    assert(n->conv_count < NETWORK_CONVS);
+    assert_always(n->conv_count < NETWORK_CONVS);
     n->convs[n->conv_count++] = *conv;
 }
 
@@ -25,7 +26,7 @@ static void network_group_blocks(struct network *n)
         const char *name = n->convs[i].name;
         size_t prefix = network_block_prefix(name);
         if (network_block_prefix(open) != prefix || strncmp(open, name, prefix) != 0) {
-            assert(n->block_count < NETWORK_BLOCKS);
+            assert_always(n->block_count < NETWORK_BLOCKS);
             n->blocks[n->block_count++] = (struct network_block){.first = i, .downsample = -1};
         }
         open = name;

@@ -1,6 +1,5 @@
 #include "daemon/store/store_open.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <libgen.h>
 #include <limits.h>
@@ -12,6 +11,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "common/assert_always.h"
 #include "common/clock.h"
 #include "common/system/file.h"
 #include "common/xalloc.h"
@@ -326,7 +326,7 @@ void store_on_commit(struct store *s, void (*committed)(void *context), void *co
     while (i < STORE_LISTENERS &&
            (committed ? s->listeners[i].committed != NULL : s->listeners[i].context != context))
         i++;
-    assert(i < STORE_LISTENERS || !committed);
+    assert_always(i < STORE_LISTENERS || !committed);
     if (i < STORE_LISTENERS) {
         s->listeners[i].committed = committed;
         s->listeners[i].context = committed ? context : NULL;

@@ -1,0 +1,23 @@
+#include "common/assert_always.h"
+
+#include <config.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/log.h"
+
+void assert_failed(const char *condition, const char *function, const char *file, int line)
+{
+    int errnum = errno;
+
+    while (strncmp(file, "../", 3) == 0) /* from the build folder to the sources */
+        file += 3;
+    /* The place and the condition come first: of a worker's line the daemon shows the beginning. */
+    log_error("internal error at %s:%d, %s: %s is false (%s " PACKAGE_VERSION
+              ", errno %d); this is "
+              "a bug: please report this line. Nothing that was stored is lost: start %s again",
+              file, line, function, condition, program_invocation_short_name, errnum,
+              program_invocation_short_name);
+    abort();
+}
