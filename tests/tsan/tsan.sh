@@ -14,14 +14,16 @@ compile() {
     make -s -C "$build" -j 2 BUILT_SOURCES= traind || { make -s -C "$build" -j 2 all && make -s -C "$build" traind; }
 }
 races() { # SCRIPT
+    local run=bash
+    [[ $1 != *.cases ]] || run="/usr/bin/python3 $top_srcdir/tests/api/run_cases.py"
     rm -f "$build"/report.*
-    TRAIND=$build/traind TSAN_OPTIONS="exitcode=66 log_path=$build/report" timeout 1200 bash "$top_srcdir/$1" >"$build/log" 2>&1
+    TRAIND=$build/traind TSAN_OPTIONS="exitcode=66 log_path=$build/report" timeout 1200 $run "$top_srcdir/$1" >"$build/log" 2>&1
     ! grep -h -A 12 'WARNING: ThreadSanitizer' "$build"/report.* 2>/dev/null && grep -qE '^ok [0-9]+' "$build/log"
 }
 ok "traind is compiled for ThreadSanitizer" compile
 # None under libfaketime (tests/api/jobs/faults.sh): it has races of its own, and hides from the sanitizer that a wait gives its mutex back.
 scripts="tests/api/jobs/jobs.sh tests/api/http/stream.sh tests/api/jobs/run.sh tests/api/jobs/queue.sh tests/api/jobs/sweep.sh tests/api/jobs/archive.sh
-    tests/api/http/requests.sh tests/api/http/labels.sh tests/api/service/reload.sh tests/api/service/lifecycle.sh tests/api/service/settings.sh
+    tests/api/cases/requests.cases tests/api/http/labels.sh tests/api/service/reload.sh tests/api/service/lifecycle.sh tests/api/service/settings.sh
     tests/api/notices/notices.sh tests/api/notices/delivery.sh tests/api/notices/mail.sh"
 for script in ${TSAN_TESTS:-$scripts}; do
     ok "$script: no two threads touch the same memory unordered" races "$script"

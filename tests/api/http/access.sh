@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Who may do what: tokens and their roles on every route, the unix socket, TLS, data_roots, and where the daemon will not listen.
+# Who may do what: tokens, the unix socket, TLS, data_roots, and where the daemon will not listen.
 . "$(dirname "$0")/../lib.sh"
 
 trainctl=$top_builddir/trainctl
@@ -78,40 +78,6 @@ done
 with() { # ROLE [CURL ARGUMENT...] PATH
     call -H "Authorization: Bearer ${token[$1]}" "${@:2}"
 }
-
-# ------------------------------------------------------------------ every route, every role
-
-# What is refused for want of a role is 401 or 403; what passes may well be refused for something else.
-declare -A reach=([anyone]=anyone [read]='anyone read' [submit]='anyone read submit' [operator]='anyone read submit operator'
-    [node]='anyone node' [admin]='anyone read submit operator node admin')
-"$traind" --openapi >"$work/openapi.json"
-# One curl asks them all: a process for each takes as long as the rest of this script.
-pairs=()
-write_pairs() {
-    local method path need who
-    while read -r method path need; do
-        for who in anyone read submit operator node admin; do
-            pairs+=("$who $method $path $need")
-            [ "$who" = anyone ] || echo "header = \"Authorization: Bearer ${token[$who]}\""
-            printf '%s\n' "url = $url$path" "request = ${method^^}" 'max-time = 60' 'output = /dev/null' \
-                'write-out = "%{http_code} %{content_type}\n"' next
-        done
-    done < <(jq -r '.paths | to_entries[] | .key as $p | .value | to_entries[] | "\(.key) \($p | gsub("{[a-z]+}"; "999")) \(.value["x-role"])"' "$work/openapi.json")
-}
-write_pairs >"$work/pairs"
-mapfile -t answers < <(curl -sS -K "$work/pairs")
-wrong=''
-for i in "${!pairs[@]}"; do
-    read -r who method path need <<<"${pairs[i]}"
-    read -r status type <<<"${answers[i]-}"
-    case " ${reach[$who]} " in
-    *" $need "*) [[ $status == [2-5]?? && $status != 401 && $status != 403 ]] ;;
-    *) [[ $status == "$([ "$who" = anyone ] && echo 401 || echo 403)" && $type == application/problem+json* ]] ;;
-    esac || wrong+=" $who:$method:$path=$status"
-done
-count=${#pairs[@]}
-is "$wrong" "" "each of $count pairs of a route and a role is let in or kept out as the table says"
-ok "there were many" test "$count" -ge 120 -a "${#answers[@]}" = "$count"
 
 # ------------------------------------------------------------------ missing, wrong, expired, revoked tokens
 

@@ -1,4 +1,4 @@
-"""The API against its own description. contract.py UNIX_SOCKET TCP_PORT OPENAPI_JSON, prints TAP.
+"""The API against its own description. contract.py UNIX_SOCKET OPENAPI_JSON, prints TAP.
 
 Sends every example of the document to the daemon and validates every answer (JSON Schema 2020-12), validates the document's own
 examples, and shows that the schemas notice: a key too many, and a key too few, in every object of every answer."""
@@ -6,7 +6,7 @@ import copy, http.client, json, re, socket, sys, warnings
 warnings.simplefilter("ignore")
 import jsonschema
 
-UNIX, PORT, DOCUMENT = sys.argv[1], int(sys.argv[2]), json.load(open(sys.argv[3]))
+UNIX, DOCUMENT = sys.argv[1], json.load(open(sys.argv[2]))
 METHODS = ("get", "post", "delete")
 PROBLEM, EVENTS = "application/problem+json", "text/event-stream"
 # Objects that are open on purpose: what may stand there is said elsewhere. Below these keys, and in these answers:
@@ -147,8 +147,8 @@ class UnixConnection(http.client.HTTPConnection):
         self.sock.connect(UNIX)
 
 
-def ask(method, path, headers={}, body=None, tcp=False):
-    c = http.client.HTTPConnection("127.0.0.1", PORT, timeout=30) if tcp else UnixConnection("localhost")
+def ask(method, path, headers={}, body=None):
+    c = UnixConnection("localhost")
     c.request(method.upper(), path, body=body, headers=headers)
     r = c.getresponse()
     kind = r.getheader("Content-Type") or ""
@@ -208,13 +208,11 @@ def check_notices(path, schema, value):
     return passed
 
 
-def check_answer(path, op, status, kind, data, headers, notices=True):
+def check_answer(path, op, status, kind, data, headers):
     response = op["responses"].get(str(status))
     if not response:
         return ["the status %d is not declared" % status]
     content = resolve(response).get("content", {})
-    if status == 304:
-        return ["a body"] if data else []
     if kind not in content:
         return ["the type %s is not among %s" % (kind, list(content))]
     missing = [h for h in resolve(response).get("headers", {}) if h.lower() not in headers and h not in ("X-Metrics-Next", "Location", "Preference-Applied") and not (h == "ETag" and kind == EVENTS)]
@@ -227,7 +225,7 @@ def check_answer(path, op, status, kind, data, headers, notices=True):
     problems += errors(content[kind]["schema"], value)
     if kind == PROBLEM and value.get("status") != status:
         problems.append("the problem says status %s" % value.get("status"))
-    if not problems and notices:
+    if not problems:
         problems = check_notices(path, content[kind]["schema"], value)
     return problems
 
@@ -249,33 +247,6 @@ def send_examples():
             elif got[1] != kind:
                 problems.insert(0, "the type is %s, not %s" % (got[1], kind))
             report(not problems, "%s %s, example %s: %d" % (method.upper(), target, name, got[0]), *problems)
-
-
-def send_mistakes():
-    """What every route refuses, as it says that it does."""
-    for method, path, op in operations():
-        target = re.sub(r"{id}", "999999", re.sub(r"{(?!id)\w+}", "7", path))
-        name, problems = "%s %s refuses" % (method.upper(), path), []
-
-        def wants(status, *request, **more):
-            got = ask(method, *request, **more)
-            if got[0] != status:
-                problems.append("%s: %d instead of %d: %s" % (request, got[0], status, got[2][:300]))
-            problems.extend(check_answer(path, op, *got[:3], got[3], notices=False))
-
-        if path != "/":
-            wants(400, target + "?nonsense=1", {}, None)
-        if op["x-role"] != "anyone":
-            wants(401, target, {}, None, tcp=True)
-        wants(401, target, {"Authorization": "Bearer nonsense"}, None, tcp=True)
-        if method != "get":
-            wants(403, target, {"Sec-Fetch-Site": "cross-site"}, None, tcp=True)
-        if "{id}" in path and path != "/v1/jobs/{id}/checkpoints/{step}" and "requestBody" not in op:
-            wants(404, target, {}, None)
-        if "requestBody" in op and "/nodes/" not in path:
-            wants(400, re.sub("999999", "1", target), {}, '{"half')
-        wants(413, re.sub("999999", "1", target), {}, " " * 20000)
-        report(not problems, name, *problems)
 
 
 def check_eval_plan():
@@ -328,36 +299,13 @@ def check_required():
                "schema:", *found, "daemon: %d" % status, *demanded)
 
 
-def check_tags():
-    for method, path, op in operations():
-        if not any(p["name"] == "If-None-Match" for p in map(resolve, op["parameters"])) or "{step}" in path:
-            continue
-        names = [n for m in op["responses"]["200"]["content"].values() for n in m.get("examples", {}) if answer_of(op, n)[1] != EVENTS]
-        target, headers, _ = request_of(path, op, names[0])
-        for _ in range(3): # the minute, of which some tell, may just have ended
-            c = UnixConnection("localhost")
-            c.request("GET", target, headers=headers)
-            r = c.getresponse()
-            r.read()
-            c.request("GET", target, headers={**headers, "If-None-Match": r.getheader("ETag") or "none"})
-            again = c.getresponse()
-            again.read()
-            if again.status == 304:
-                break
-        # What tells the time differs from one moment to the next.
-        report(again.status == 304 or path in ("/metrics", "/readyz", "/v1/throughput", "/v1/sweeps", "/v1/events", "/v1/jobs") and again.status == 200,
-               "%s: its entity tag answers 304" % target, r.getheader("ETag"), again.status)
-
-
 print("# %d routes" % len(list(operations())))
 check_document()
 check_described()
-check_tags()
 check_eval_plan()
 check_phases()
 check_required()
 send_examples()
-send_mistakes()
 print("# failed: %d" % failed)
 print("1..%d" % count)
 sys.exit(failed > 0)
