@@ -1,13 +1,10 @@
 #!/bin/bash
 # No circle of calls between source files: what a file calls must not call it back, over however many others; and x.c defines what x.h declares.
 # Read from the object files, where a call is a relocation of its own; the address of a function in a table of callbacks is not one.
-set -u
 # shellcheck source=tests/tap.sh
-. "${top_srcdir:?is set by make check}/tests/tap.sh"
-cd "${top_builddir:?}" || exit 1
-for tool in readelf nm; do
-    command -v $tool >/dev/null || skip_all "needs $tool"
-done
+. "${top_srcdir:?run it by make check}/tests/tap.sh"
+cd "$top_builddir" || exit 1
+needs readelf nm
 
 objects() {
     find common launch daemon client prep worker -name '*.o' ! -path '*/.libs/*'

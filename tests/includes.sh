@@ -1,9 +1,8 @@
 #!/bin/bash
 # No circle of includes, within a part or over several: a file and its header are one room, and what a room needs must not
 # need it again, over however many others.
-set -u
 # shellcheck source=tests/tap.sh
-. "${top_srcdir:?is set by make check}/tests/tap.sh"
+. "${top_srcdir:?run it by make check}/tests/tap.sh"
 cd "$top_srcdir" || exit 1
 
 # arrows FOLDER...: "room needs-room" for every include of one of the project's own headers
@@ -21,7 +20,6 @@ parts='common launch daemon client prep worker'
 for part in $parts; do
     is "$(arrows "$part" | in_circles)" "" "$part has no circle of includes"
 done
-# shellcheck disable=SC2086
 is "$(arrows $parts | in_circles)" "" "nor have all parts together"
 
 below() { # below FOLDER FORBIDDEN NAME

@@ -1,8 +1,7 @@
 #!/bin/bash
 # A private function begins with a word of its file's name, so that its name in a backtrace or a search tells where it is.
-set -u
 # shellcheck source=tests/tap.sh
-. "${top_srcdir:?is set by make check}/tests/tap.sh"
+. "${top_srcdir:?run it by make check}/tests/tap.sh"
 cd "$top_srcdir" || exit 1
 
 # The same in each program, or what the template worker/model/backward_walk.h calls.

@@ -1,5 +1,7 @@
 # TAP for shell tests: source it, call ok/is/like/skip, end with done_testing.
 # shellcheck shell=bash
+set -u
+: "${top_srcdir:?run it by make check}" "${top_builddir:?run it by make check}"
 
 tap_count=0
 tap_failed=0
@@ -98,6 +100,20 @@ skip() {
 skip_all() {
     printf '1..0 # SKIP %s\n' "$1"
     exit 0
+}
+
+# needs TOOL...: skips the test where a program is not installed
+needs() {
+    local tap_tool
+    for tap_tool in "$@"; do
+        PATH=$PATH:/usr/sbin:/sbin command -v "$tap_tool" >/dev/null || skip_all "needs $tap_tool"
+    done
+}
+
+# private_folder: makes the folder $work, which is removed when the script ends
+private_folder() {
+    work=$(mktemp -d)
+    trap 'rm -rf "$work"' EXIT
 }
 
 done_testing() {

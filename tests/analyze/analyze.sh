@@ -2,10 +2,8 @@
 # cppcheck, clang's static analyzer and gcc's on the programs' sources, as configured here: nothing is found. make analyze; minutes, so not in
 # make check. What is said and is not so stands in the files *.suppress, each with its reason. ANALYZE=cppcheck, clang or gcc for
 # one of them; ANALYZE_FILES names files for clang's.
-set -u
-: "${top_srcdir:?run it by make analyze}" "${top_builddir:?}"
 # shellcheck source=tests/tap.sh
-. "$top_srcdir/tests/tap.sh"
+. "${top_srcdir:?run it by make check}/tests/tap.sh"
 cd "$top_srcdir" || exit 1
 folders='common launch daemon client prep worker'
 flags=(-D_GNU_SOURCE -I. -I"$top_builddir")
@@ -13,7 +11,6 @@ flags=(-D_GNU_SOURCE -I. -I"$top_builddir")
 packages=($(pkg-config --cflags jansson sqlite3 libmicrohttpd inih libprotobuf-c libisal libxxhash libarchive libpng matio libcurl ncursesw smartcols libsystemd libsodium openblas ompi-c))
 
 by_cppcheck() {
-    # shellcheck disable=SC2086
     cppcheck --quiet --std=c11 --enable=warning,portability,performance --inline-suppr --suppressions-list=tests/analyze/cppcheck.suppress --error-exitcode=1 \
         --include=tests/analyze/macros.h \
         -D_GNU_SOURCE -I. -I"$top_builddir" --template='{file}:{line}: {id}: {message}' -i worker/kernels -i worker/layers $folders
@@ -25,7 +22,6 @@ by_cppcheck() {
 by_clang() {
     local status
     # The file stands between two kinds of options. None of these has a space in it.
-    # shellcheck disable=SC2086,SC2016
     { [ -z "${ANALYZE_FILES-}" ] || printf '%s\0' $ANALYZE_FILES; [ -n "${ANALYZE_FILES-}" ] || find $folders -name '*.c' ! -name '*.pb-c.c' -print0; } |
         options="-std=gnu11 -DTRAIND_ENGINE -fopenmp -march=x86-64-v4 ${flags[*]} ${packages[*]}" xargs -0 -P "${ANALYZE_JOBS:-2}" -n 1 sh -c '
             [ "$1" = common/error.c ] || options="-include tests/analyze/clang.h $options"
@@ -51,8 +47,7 @@ by_gcc() {
     grep 'error:' "$work/gcc"
     [ ! -s "$work/gcc.found" ] && ! grep -q 'error:' "$work/gcc"
 }
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+private_folder
 if [ "${ANALYZE-cppcheck}" = cppcheck ]; then ok "cppcheck finds nothing" by_cppcheck; fi
 if [ "${ANALYZE-clang}" = clang ]; then ok "clang's analyzer finds nothing" by_clang; fi
 if [ "${ANALYZE-gcc}" = gcc ]; then ok "gcc's analyzer finds nothing" by_gcc; fi

@@ -1,13 +1,10 @@
 #!/usr/bin/env bash
 # A short run of each kind of network on two ranks under valgrind, which sees what the sanitizers do not: memory that was never written, also
 # behind MPI and OpenBLAS. make valgrind; about five minutes, so not in make check. Leaks of Open MPI itself are in valgrind.suppress.
-set -u
-: "${top_srcdir:?run it by make valgrind}" "${top_builddir:?}"
 # shellcheck source=tests/tap.sh
-. "$top_srcdir/tests/tap.sh"
-command -v valgrind >/dev/null || skip_all "valgrind is not installed: apt-get install valgrind"
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+. "${top_srcdir:?run it by make check}/tests/tap.sh"
+needs valgrind
+private_folder
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_mpi_yield_when_idle=1 OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive
 
 # trains MODEL: two steps with a checkpoint and an evaluation, by two ranks

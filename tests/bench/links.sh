@@ -75,7 +75,6 @@ done
 for ((i = 1; i <= hosts; i++)); do
     # One burst holds a packet of TCP's largest segments: a smaller one has the kernel cut them up, which costs more than all else.
     for end in "$name$i eth0" "${name}sw p$i"; do
-        # shellcheck disable=SC2086
         set -- $end
         tc -n "$1" qdisc add dev "$2" root tbf rate "${mbit}mbit" burst 256kb latency 50ms || die "no limit on $name$i"
     done

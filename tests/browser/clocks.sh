@@ -3,6 +3,6 @@
 # Chromium against a real daemon. Prints TAP (clocks.mjs).
 # shellcheck source=tests/browser/lib/daemon.sh.inc
 . "$(dirname "$0")/lib/daemon.sh.inc"
-command -v sqlite3 >/dev/null || skip_all "needs sqlite3"
+needs sqlite3
 settings=("slots = 1")
 story clocks.mjs

@@ -5,7 +5,7 @@
 . "$(dirname "$0")/lib/daemon.sh.inc"
 out=$(realpath "${1:?usage: screenshots.sh FOLDER}") || exit
 if [ "${SERVER:-}" ]; then
-    browser_needed
+    needs npm node chromium
     browser_install "$work/browser" screenshots.mjs
     TRAINCTL_TOKEN=$(cat "${TOKEN_FILE:-/dev/null}") HOME=$work/browser node "$work/browser/screenshots.mjs" "$SERVER" "$out" || exit
 else

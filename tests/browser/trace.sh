@@ -1,15 +1,11 @@
 #!/usr/bin/env bash
 # The trace of a real run on two ranks, opened in a real viewer: the Performance panel of Chromium's DevTools, which every
 # Chromium has (Debian's is built without chrome://tracing). Prints TAP (trace.mjs).
-set -u
-# shellcheck source=tests/tap.sh
-. "${top_srcdir:?is set by make check}/tests/tap.sh"
+# shellcheck source=tests/system/lib.sh
+. "${top_srcdir:?run it by make check}/tests/system/lib.sh"
 # shellcheck source=tests/browser/lib/install.sh.inc
 . "$top_srcdir/tests/browser/lib/install.sh.inc"
-browser_needed
-# shellcheck source=tests/system/lib.sh
-. "$top_srcdir/tests/system/lib.sh"
-trap 'rm -rf "$work"' EXIT
+needs npm node chromium
 small_data
 
 cat >"$work/job.json" <<JSON

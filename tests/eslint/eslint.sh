@@ -1,9 +1,8 @@
 #!/bin/bash
 # The dashboard's and the browser tests' JavaScript, by eslint from npm.
-set -u
 # shellcheck source=tests/tap.sh
-. "${top_srcdir:?is set by make check}/tests/tap.sh"
-command -v npm >/dev/null || skip_all "npm was not found: apt-get install npm"
+. "${top_srcdir:?run it by make check}/tests/tap.sh"
+needs npm
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 cp "$top_srcdir"/tests/eslint/*.json "$dir" || exit

@@ -9,10 +9,8 @@ if [ -z "${TRAIND_TEST_NAMESPACE-}" ]; then
     echo "1..0 # SKIP needs mounts (root)"
     exit 0
 fi
-set -u
-: "${top_srcdir:?run it by make check}" "${top_builddir:?}"
 # shellcheck source=tests/tap.sh
-. "$top_srcdir/tests/tap.sh"
+. "${top_srcdir:?run it by make check}/tests/tap.sh"
 work=$(mktemp -d /tmp/faults.XXXXXX)
 trap 'umount -l "$work" 2>/dev/null; rm -rf "$work"' EXIT
 mount -t tmpfs none /dev/shm

@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # Faults of Slurm, drawn from a seed, on a cluster of three nodes (cluster.py); the variables of faults.sh.
 #   FAULTS_ON=slurm FAULTS=40 SEED=7 make faults
-# shellcheck disable=SC2154
 if [ -z "${TRAIND_TEST_NAMESPACE-}" ] && unshare -m true 2>/dev/null; then
     TRAIND_TEST_NAMESPACE=1 exec unshare -m "$BASH" "$0"
 fi

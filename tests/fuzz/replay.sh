@@ -1,12 +1,9 @@
 #!/usr/bin/env bash
 # Every target of tests/fuzz on its corpus, and on changes of it that are drawn from a seed: about four seconds. The same inputs each time;
 # FUZZ_SEED and FUZZ_SECONDS choose others and more. Meant for a build with the sanitizers; without them only crashes and wrong numbers show.
-set -u
-: "${top_srcdir:?run it by make check}" "${top_builddir:?}"
 # shellcheck source=tests/tap.sh
-. "$top_srcdir/tests/tap.sh"
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+. "${top_srcdir:?run it by make check}/tests/tap.sh"
+private_folder
 ulimit -c 0
 export FUZZ_FOLDER=$work ASAN_OPTIONS=allocator_may_return_null=1
 targets=$(sed -n 's/^ *{"\([a-z-]*\)", *fuzz_.*/\1/p' "$top_srcdir/tests/fuzz/targets.c")

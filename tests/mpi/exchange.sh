@@ -1,13 +1,10 @@
 #!/usr/bin/env bash
 # What libtraincomm sends between machines, counted by Open MPI's pml_monitoring; that other MPI libraries and layouts give the same
 # bits; and that a rank that is killed ends the others. Machines are parts of this one that count as such. Prints TAP.
-set -u
 # shellcheck source=tests/tap.sh
-. "${top_srcdir:?is set by make check}/tests/tap.sh"
-: "${top_builddir:?is set by make check}"
+. "${top_srcdir:?run it by make check}/tests/tap.sh"
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_btl_tcp_if_include=lo OMPI_MCA_pml=ob1,monitoring OMPI_MCA_osc=^monitoring,ucx
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+private_folder
 many=$top_builddir/tests/mpi/gradients_many
 gradients=$((300007 * 4)) # its bytes
 

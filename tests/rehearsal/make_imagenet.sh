@@ -2,11 +2,10 @@
 # The pictures of the rehearsal: 1,000 classes in tars like ImageNet's, the same bytes from each run with the same options, also after
 # kill -9 at any time and with other threads, and words where that cannot be.
 # shellcheck source=tests/tap.sh
-. "${top_srcdir:?is set by make check}/tests/tap.sh"
+. "${top_srcdir:?run it by make check}/tests/tap.sh"
 # shellcheck source=tests/rehearsal/font.sh.inc
 . "$top_srcdir/tests/rehearsal/font.sh.inc"
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+private_folder
 cd "$work" || exit 1
 
 # ------------------------------------------------------------------ what is made

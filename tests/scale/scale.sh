@@ -1,10 +1,9 @@
 #!/bin/bash
 # The sum between machines, as it would be on clusters: 16 simulated nodes of two ranks each, and what doc/scaling.md says of more.
 # make simulate-cluster simulates all.
-set -u
 # shellcheck source=tests/tap.sh
-. "${top_srcdir:?is set by make check}/tests/tap.sh"
-here=$(cd "$top_srcdir/tests/scale" && pwd) build=${top_builddir:?is set by make check}
+. "${top_srcdir:?run it by make check}/tests/tap.sh"
+here=$(cd "$top_srcdir/tests/scale" && pwd) build=$top_builddir
 
 # What is shown is what the file says.
 shown=$(mktemp -d)

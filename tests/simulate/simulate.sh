@@ -1,10 +1,9 @@
 #!/bin/bash
 # The core of a job's life in made-up worlds (simulate.c): nothing goes wrong in many, and what is taken out of the
 # core, or was once wrong around it, is found.
-set -u
 # shellcheck source=tests/tap.sh
-. "${top_srcdir:?is set by make check}/tests/tap.sh"
-simulate=${top_builddir:?is set by make check}/tests/simulate/simulate
+. "${top_srcdir:?run it by make check}/tests/tap.sh"
+simulate=$top_builddir/tests/simulate/simulate
 
 out=$("$simulate" --lives "${SIMULATE_LIVES:-300000}" --seed "${SIMULATE_SEED:-0}" 2>&1)
 report $? "${SIMULATE_LIVES:-300000} lives end as they should" "$(head -c 3000 <<<"$out")"

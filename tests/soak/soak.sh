@@ -1,9 +1,7 @@
 #!/usr/bin/env bash
 # A daemon at work for SOAK_SECONDS (20): what it takes of memory, descriptors, disk and time must not rise (soak.py). make soak: 7200 s.
-set -u
-: "${top_srcdir:?run it by make check}" "${top_builddir:?}"
 # shellcheck source=tests/tap.sh
-. "$top_srcdir/tests/tap.sh"
+. "${top_srcdir:?run it by make check}/tests/tap.sh"
 work=$(mktemp -d /tmp/soak.XXXXXX)
 end() {
     local pid

@@ -1,9 +1,7 @@
 #!/usr/bin/env bash
 # trainctl when a call fails, any one of them: an error in words, and what it calls submitted is there. Prints TAP.
-set -u
 # shellcheck source=tests/api/runs.sh.inc
 . "${top_srcdir:?is set by make check}/tests/api/runs.sh.inc"
-: "${top_builddir:?}"
 # shellcheck source=tests/torture/lib.sh.inc
 . "$top_srcdir/tests/torture/lib.sh.inc"
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1

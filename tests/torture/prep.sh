@@ -1,12 +1,7 @@
 #!/usr/bin/env bash
 # train-prep when a call fails, any one of them: an error in words, and the same command again makes the same data set. Prints TAP.
-set -u
-# shellcheck source=tests/tap.sh
-. "${top_srcdir:?is set by make check}/tests/tap.sh"
-: "${top_builddir:?}"
 # shellcheck source=tests/system/lib.sh
-. "$top_srcdir/tests/system/lib.sh"
-trap 'rm -rf "$work"' EXIT
+. "${top_srcdir:?run it by make check}/tests/system/lib.sh"
 not_for_coverage "gcov's own calls would fail, and end the program"
 # shellcheck source=tests/torture/lib.sh.inc
 . "$top_srcdir/tests/torture/lib.sh.inc"

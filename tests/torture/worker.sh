@@ -1,13 +1,8 @@
 #!/usr/bin/env bash
 # train-worker when a call fails, any one of them: an error in words, no half a result, and a run that goes on from its checkpoints to
 # the same weights. Prints TAP.
-set -u
-# shellcheck source=tests/tap.sh
-. "${top_srcdir:?is set by make check}/tests/tap.sh"
-: "${top_builddir:?}"
 # shellcheck source=tests/system/lib.sh
-. "$top_srcdir/tests/system/lib.sh"
-trap 'rm -rf "$work"' EXIT
+. "${top_srcdir:?run it by make check}/tests/system/lib.sh"
 not_for_coverage "gcov's own calls would fail, and end the program"
 # shellcheck source=tests/torture/lib.sh.inc
 . "$top_srcdir/tests/torture/lib.sh.inc"

@@ -1,10 +1,8 @@
 #!/usr/bin/env bash
 # The daemon under ThreadSanitizer: the scripts below with a traind that is compiled for it in ./tsan-build. A race ends the daemon, and so fails
 # the script. make check-tsan; minutes, so not in make check. TSAN_TESTS chooses other scripts.
-set -u
-: "${top_srcdir:?run it by make check-tsan}" "${top_builddir:?}"
 # shellcheck source=tests/tap.sh
-. "$top_srcdir/tests/tap.sh"
+. "${top_srcdir:?run it by make check}/tests/tap.sh"
 build=$top_builddir/tsan-build
 mkdir -p "$build"
 

@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
 # trainctl bench: short real runs; what it prints, what it refuses, what it leaves behind. Prints TAP.
-set -u
 # shellcheck source=tests/tap.sh
-. "${top_srcdir:?is set by make check}/tests/tap.sh"
-trainctl=${top_builddir:?is set by make check}/trainctl
+. "${top_srcdir:?run it by make check}/tests/tap.sh"
+trainctl=$top_builddir/trainctl
 TMPDIR=$(mktemp -d)
 export TMPDIR NO_COLOR=1
 trap 'rm -rf "$TMPDIR"' EXIT

@@ -4,7 +4,7 @@
 . "${top_srcdir:=$(cd "$(dirname "$0")/../../.." && pwd)}/tests/tap.sh"
 : "${top_builddir:=$(pwd)}"
 
-command -v readelf objdump >/dev/null || skip_all "no readelf and objdump"
+needs readelf objdump
 flags=$(sed -n 's/^HARDEN_[CL][A-Z]*FLAGS = //p' "$top_builddir/Makefile" | tr '\n' ' ')
 [ -n "${flags// /}" ] || skip_all "configured with --disable-hardening"
 elf() { # libtool's programs are scripts before they are installed

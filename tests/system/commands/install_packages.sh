@@ -1,10 +1,9 @@
 #!/usr/bin/env bash
 # What ./quickstart and ./runtests install (setup/lib.sh), by a real apt-get and dpkg on a system of its own, which has an archive of small
 # packages: nothing that is installed is upgraded or removed without need, and a lock is waited for. Prints TAP.
-set -u
 # shellcheck source=tests/tap.sh
-. "${top_srcdir:?is set by make check}/tests/tap.sh"
-command -v apt-get >/dev/null && command -v dpkg-deb >/dev/null || skip_all "needs apt-get and dpkg-deb"
+. "${top_srcdir:?run it by make check}/tests/tap.sh"
+needs apt-get dpkg-deb
 [ "$(id -u)" = 0 ] || skip_all "dpkg needs root"
 work=$(mktemp -d)
 trap 'kill $holder 2>/dev/null; rm -rf "$work"' EXIT

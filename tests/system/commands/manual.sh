@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # What a reader can paste from a manual page stands there whole once the page is rendered: mdoc's macros eat quotes.
 # shellcheck source=tests/tap.sh
-. "${top_srcdir:?is set by make check}/tests/tap.sh"
-command -v mandoc >/dev/null || skip_all "mandoc is not installed"
+. "${top_srcdir:?run it by make check}/tests/tap.sh"
+needs mandoc
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 

@@ -1,9 +1,8 @@
 #!/bin/bash
 # trainctl plan, as a person calls it: answers, exit codes, and what is said of bad documents.
-set -u
 # shellcheck source=tests/tap.sh
-. "${top_srcdir:?is set by make check}/tests/tap.sh"
-trainctl=${top_builddir:?is set by make check}/trainctl
+. "${top_srcdir:?run it by make check}/tests/tap.sh"
+trainctl=$top_builddir/trainctl
 TRAIND_PRESETS=${top_srcdir:?is set by make check}/etc/presets
 export TRAIND_PRESETS NO_COLOR=1
 tmp=$(mktemp -d)

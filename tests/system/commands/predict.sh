@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
 # trainctl predict: its table, its choice, what it refuses; and the model against real runs with 1 and 2 ranks. Prints TAP.
-set -u
 # shellcheck source=tests/tap.sh
-. "${top_srcdir:?is set by make check}/tests/tap.sh"
-trainctl=${top_builddir:?is set by make check}/trainctl
+. "${top_srcdir:?run it by make check}/tests/tap.sh"
+trainctl=$top_builddir/trainctl
 work=$(mktemp -d)
 export TRAIND_PRESETS=$top_srcdir/etc/presets XDG_CACHE_HOME=$work/cache NO_COLOR=1
 export TRAINCTL_SERVER=unix:$work/no-daemon

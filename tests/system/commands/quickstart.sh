@@ -1,14 +1,9 @@
 #!/usr/bin/env bash
 # ./quickstart as far as it needs no build and no training of its own: its words, what it prints of a failure, --stop and --remove, in a folder
 # as it leaves one, with the real daemon and a job that trains.
-set -u
-# shellcheck source=tests/tap.sh
-. "${top_srcdir:?is set by make check}/tests/tap.sh"
-for tool in jq curl sqlite3 mpirun script npm; do
-    command -v $tool >/dev/null || skip_all "needs $tool"
-done
 # shellcheck source=tests/system/lib.sh
-. "$top_srcdir/tests/system/lib.sh"
+. "${top_srcdir:?run it by make check}/tests/system/lib.sh"
+needs jq curl sqlite3 mpirun script npm
 daemon=
 clean_up() {
     [ -z "$daemon" ] || { kill "$daemon" && wait "$daemon"; } 2>/dev/null

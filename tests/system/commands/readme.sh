@@ -1,10 +1,7 @@
 #!/usr/bin/env bash
 # README.md, command by command.
-set -u
-# shellcheck source=tests/tap.sh
-. "${top_srcdir:?is set by make check}/tests/tap.sh"
 # shellcheck source=tests/system/commands/pages.sh.inc
-. "$top_srcdir/tests/system/commands/pages.sh.inc"
+. "${top_srcdir:?run it by make check}/tests/system/commands/pages.sh.inc"
 page=$top_srcdir/README.md
 ok "README has at most 80 lines" test "$(wc -l <"$page")" -le 80
 run_page "$page" 's|"batch_per_worker": 64, "epochs": 0.5,|"batch_per_worker": 4, "steps": 2,|'

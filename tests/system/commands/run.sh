@@ -1,11 +1,9 @@
 #!/usr/bin/env bash
 # trainctl run: a job without a daemon. What it prints, the folder that it makes, resuming, Ctrl-C, what it refuses. Prints TAP.
-set -u
 # shellcheck source=tests/tap.sh
-. "${top_srcdir:?is set by make check}/tests/tap.sh"
-trainctl=$(realpath "${top_builddir:?is set by make check}/trainctl") terminal=$(realpath "$top_srcdir/tests/api/client/terminal.py")
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+. "${top_srcdir:?run it by make check}/tests/tap.sh"
+trainctl=$(realpath "$top_builddir/trainctl") terminal=$(realpath "$top_srcdir/tests/api/client/terminal.py")
+private_folder
 cd "$work" || exit 1
 # as a user who knows nothing of Open MPI's variables, also as root
 unset OMPI_ALLOW_RUN_AS_ROOT OMPI_ALLOW_RUN_AS_ROOT_CONFIRM TRAINCTL_SERVER TRAINCTL_CONTEXT TRAIND_STATE

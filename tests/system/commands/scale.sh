@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
 # trainctl scale: real runs on 1 and 2 workers, and what it refuses. Prints TAP.
-set -u
 # shellcheck source=tests/tap.sh
-. "${top_srcdir:?is set by make check}/tests/tap.sh"
-trainctl=${top_builddir:?is set by make check}/trainctl
+. "${top_srcdir:?run it by make check}/tests/tap.sh"
+trainctl=$top_builddir/trainctl
 work=$(mktemp -d)
 export XDG_CACHE_HOME=$work/cache TMPDIR=$work/tmp NO_COLOR=1 TRAINCTL_SERVER=unix:$work/no-daemon
 mkdir "$TMPDIR"

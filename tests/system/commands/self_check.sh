@@ -1,12 +1,7 @@
 #!/usr/bin/env bash
 # train-worker --self-check: what it finds of this machine, its scratch and data sets, and whose fault it says something is.
-set -u
-: "${top_srcdir:?}" "${top_builddir:?}"
-# shellcheck source=tests/tap.sh
-. "$top_srcdir/tests/tap.sh"
 # shellcheck source=tests/system/lib.sh
-. "$top_srcdir/tests/system/lib.sh"
-trap 'rm -rf "$work"' EXIT
+. "${top_srcdir:?run it by make check}/tests/system/lib.sh"
 
 check() { # ARGUMENT...: sets $output, $code
     code=0
@@ -116,7 +111,6 @@ done
 
 for wrong in '--lines --data x' '--self-check --lines --json' '--self-check --found' '--json' '--data x' '--scratch x' '--self-check x' '--self-check --data' \
     '--self-check --data a --data b --data c --data d --data e'; do
-    # shellcheck disable=SC2086
     "$top_builddir/tests/bin/train-worker" $wrong >"$work/out" 2>&1
     is "$?" 2 "train-worker $wrong is refused"
 done

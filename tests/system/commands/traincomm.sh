@@ -1,14 +1,11 @@
 #!/usr/bin/env bash
 # libtraincomm as other C programs meet it: installed, found by pkg-config, and used by the example of doc/examples. Prints TAP.
-set -u
 # shellcheck source=tests/tap.sh
-. "${top_srcdir:?is set by make check}/tests/tap.sh"
-: "${top_builddir:?is set by make check}"
+. "${top_srcdir:?run it by make check}/tests/tap.sh"
 fashion=/usr/share/datasets/fashion-mnist
 [ -d $fashion ] || skip_all "needs the Debian package dataset-fashion-mnist"
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+private_folder
 
 # A package's way: installed below DESTDIR, pkg-config told of it.
 install() {

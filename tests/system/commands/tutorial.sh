@@ -1,10 +1,7 @@
 #!/usr/bin/env bash
 # doc/tutorial.md, command by command.
-set -u
-# shellcheck source=tests/tap.sh
-. "${top_srcdir:?is set by make check}/tests/tap.sh"
 # shellcheck source=tests/system/commands/pages.sh.inc
-. "$top_srcdir/tests/system/commands/pages.sh.inc"
+. "${top_srcdir:?run it by make check}/tests/system/commands/pages.sh.inc"
 run_page "$top_srcdir/doc/tutorial.md" 's|4096|128|'
 out=$(cat "$work/out")
 like "$out" '^images_per_sec +[0-9.]+ images/s' "the plan predicts from what was measured"

@@ -1,18 +1,8 @@
 #!/usr/bin/env bash
 # Bad training data under real mpirun: each fault ends the run with file and record named, never with a signal.
-set -u
-: "${top_srcdir:?run it by make check}" "${top_builddir:?}"
-# shellcheck source=tests/tap.sh
-. "$top_srcdir/tests/tap.sh"
 # shellcheck source=tests/system/lib.sh
-. "$top_srcdir/tests/system/lib.sh"
-trap 'rm -rf "$work"' EXIT
-small_data
-cat >"$work/small.json" <<END
-{"name": "bad", "model": {"arch": "resnet18", "width": 0.0625, "classes": 10, "image_size": 32, "stem": "small"}, "data": {"train": "$work/bad"},
- "cluster": {"workers_per_node": 2, "threads_per_worker": 1}, "batch_per_worker": 8, "epochs": 1,
- "lr": {"warmup_epochs": 0}, "checkpoint": {"disable": true}}
-END
+. "${top_srcdir:?run it by make check}/tests/system/lib.sh"
+small_job '.name = "bad" | .model.stem = "small" | .data.train = "\($data)/../bad" | del(.steps) | .epochs = 1 | .checkpoint.disable = true'
 shard=$work/bad/train-00001-of-00002
 
 # fresh: whole shards again

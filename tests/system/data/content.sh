@@ -1,7 +1,7 @@
 #!/bin/bash
 # What files are by their content: PNG of all kinds as Pillow and TensorFlow read it, also in class folders that are trained from;
 # JPEGs that are cut; files that are something else than their place asks for; texts with a byte order mark.
-# shellcheck disable=SC2317,SC2034
+# shellcheck disable=SC2034
 # shellcheck source=tests/system/data/prep_lib.sh
 . "${top_srcdir:?is set by make check}/tests/system/data/prep_lib.sh"
 need_python

@@ -1,17 +1,8 @@
 #!/usr/bin/env bash
 # Named pipes and folders where files are expected: refused by name at once, never waited for.
-set -u
-: "${top_srcdir:?run it by make check}" "${top_builddir:?}"
-# shellcheck source=tests/tap.sh
-. "$top_srcdir/tests/tap.sh"
 # shellcheck source=tests/system/lib.sh
-. "$top_srcdir/tests/system/lib.sh"
-trap 'rm -rf "$work"' EXIT
-small_data
-cat >"$work/small.json" <<END
-{"name": "pipes", "model": {"arch": "resnet18", "width": 0.0625, "classes": 10, "image_size": 32, "stem": "small"}, "data": {"train": "$work/data/train"},
- "cluster": {"workers_per_node": 1, "threads_per_worker": 1}, "batch_per_worker": 8, "steps": 1, "lr": {"warmup_epochs": 0}}
-END
+. "${top_srcdir:?run it by make check}/tests/system/lib.sh"
+small_job '.name = "pipes" | .model.stem = "small" | .cluster.workers_per_node = 1 | .steps = 1'
 mkfifo "$work/pipe"
 
 # ends WORDS NAME COMMAND...: fails with these words

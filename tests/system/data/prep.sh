@@ -1,6 +1,5 @@
 #!/bin/bash
 # train-prep as a user runs it: conversions, their results, and every refusal.
-# shellcheck disable=SC2317,SC2016
 # shellcheck source=tests/system/data/prep_lib.sh
 . "${top_srcdir:?is set by make check}/tests/system/data/prep_lib.sh"
 

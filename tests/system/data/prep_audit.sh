@@ -1,6 +1,5 @@
 #!/bin/bash
 # train-prep audit: what it says of good data and of data with each kind of fault.
-# shellcheck disable=SC2317,SC2016
 # shellcheck source=tests/system/data/prep_lib.sh
 . "${top_srcdir:?is set by make check}/tests/system/data/prep_lib.sh"
 need_python

@@ -1,6 +1,5 @@
 #!/bin/bash
 # train-prep convert from what is downloaded: ImageNet's tars and CIFAR's, in small; read back by a reader of its own.
-# shellcheck disable=SC2317,SC2016
 # shellcheck source=tests/system/data/prep_lib.sh
 . "${top_srcdir:?is set by make check}/tests/system/data/prep_lib.sh"
 need_python

@@ -1,13 +1,11 @@
 # For tests of train-prep: works in a private folder of its own, runs it and judges it. Source it instead of tap.sh.
 # shellcheck shell=bash disable=SC2034
-set -u
 # shellcheck source=tests/tap.sh
-. "${top_srcdir:?is set by make check}/tests/tap.sh"
-prep=${top_builddir:?is set by make check}/tests/bin/train-prep
+. "${top_srcdir:?run it by make check}/tests/tap.sh"
+prep=$top_builddir/tests/bin/train-prep
 top_srcdir=$(cd "$top_srcdir" && pwd)
 python=/usr/bin/python3
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+private_folder
 cd "$work" || exit 1
 
 check() { # description, then a command that must succeed

@@ -1,6 +1,5 @@
 #!/bin/bash
 # train-prep stage: shards to a node's own disk, as a Slurm prolog calls it.
-# shellcheck disable=SC2317,SC2016
 # shellcheck source=tests/system/data/prep_lib.sh
 . "${top_srcdir:?is set by make check}/tests/system/data/prep_lib.sh"
 trap 'cd /; umount "$work/tiny" "$work/narrow" 2>/dev/null; rm -rf "$work"' EXIT

@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # What happens to a job on two hosts when a rank is killed or stopped, when Open MPI's daemon on the other host is killed, and when the
 # link to that host is cut, for a while or for good: found in time, told apart, nothing left over, and the job goes on. Prints TAP.
-# shellcheck disable=SC2154,SC2317
 # shellcheck source=tests/system/hosts/hosts.sh.inc
 . "$(dirname "$0")/hosts.sh.inc"
 hosts_up 2

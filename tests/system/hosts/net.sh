@@ -67,7 +67,6 @@ down() {
     local h left
     for h in $(ip netns list | awk '{print $1}' | grep -xE "$name(sw|[0-9]+)"); do
         left=$(ip netns pids "$h")
-        # shellcheck disable=SC2086
         [ -z "$left" ] || kill -KILL $left 2>/dev/null
         ip netns del "$h"
     done
@@ -86,7 +85,6 @@ rate)
     name=$(cat "$dir/name") h=$1 rate=$2 queue="burst 64kb latency 50ms"
     [ -z "${3-}" ] || queue="burst 6kb limit $3"
     for end in "$h eth0" "${name}sw p${h#"$name"}"; do
-        # shellcheck disable=SC2086
         set -- $end
         tc -n "$1" qdisc del dev "$2" root 2>/dev/null
         [ "$rate" = off ] || tc -n "$1" qdisc add dev "$2" root tbf rate "$rate" $queue || die "no limit on $1"

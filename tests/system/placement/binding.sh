@@ -1,11 +1,8 @@
 #!/usr/bin/env bash
 # What each rank got is in run_start and in the log, and wrong bindings made on purpose are warned of with the remedy. Prints TAP.
-set -u
 # shellcheck source=tests/tap.sh
-. "${top_srcdir:?is set by make check}/tests/tap.sh"
-: "${top_builddir:?is set by make check}"
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+. "${top_srcdir:?run it by make check}/tests/tap.sh"
+private_folder
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 unset OMP_NUM_THREADS OMP_PLACES OMP_PROC_BIND
 [ "$(nproc)" -ge 2 ] || skip_all "needs two cores"

@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # Two hosts, one of which computes with other kernels of OpenBLAS: run_start has both kinds, and a warning names the hosts. What traind's
 # own environment says of kernels reaches the ranks of all hosts. Prints TAP.
-# shellcheck disable=SC2154
 # shellcheck source=tests/system/hosts/hosts.sh.inc
 . "$(dirname "$0")/../hosts/hosts.sh.inc"
 hosts_up 2

@@ -1,18 +1,15 @@
 #!/usr/bin/env bash
 # Where mpirun puts the ranks for the words of common/system/placement.c, on machines that hwloc makes up. Prints TAP.
-set -u
 # shellcheck source=tests/tap.sh
-. "${top_srcdir:?is set by make check}/tests/tap.sh"
+. "${top_srcdir:?run it by make check}/tests/tap.sh"
 # shellcheck source=tests/system/placement/map.sh.inc
 . "$top_srcdir/tests/system/placement/map.sh.inc"
 unset HWLOC_COMPONENTS # it would leave out what HWLOC_SYNTHETIC makes up
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+private_folder
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 echo 'localhost slots=64' >"$work/hostfile"
 
 cores() { # MACHINE RANKS WORDS [TO]: each rank's first and last core; "refused": Open MPI does not bind so
-    # shellcheck disable=SC2086
     HWLOC_SYNTHETIC=$1 mpirun --hostfile "$work/hostfile" --do-not-launch --display-map -np "$2" --map-by $3 --bind-to "${4:-core}" true >"$work/map" 2>&1
     ! grep -q 'CPUs in more than one' "$work/map" || echo refused
     bound_cores "${1##*pu:}" <"$work/map"

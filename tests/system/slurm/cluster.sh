@@ -109,7 +109,6 @@ start_slurmctld() {
 # The node is a process namespace: whoever kills its first process ends all that it runs. Its slurmd is not that first process, as
 # the first one gets the orphans and has to reap them. Its /dev/shm is its own, as Open MPI names what it shares there by the host and
 # the number of Slurm's job, which two clusters have in common.
-# shellcheck disable=SC2016
 start_node() { # n1
     launch "$1" unshare --uts --mount --pid --fork --kill-child --mount-proc --propagation slave /bin/sh -c '
         echo "$1" >/proc/sys/kernel/hostname && mount --bind "$2" /etc/hosts && mount -t tmpfs tmpfs /dev/shm || exit 1

@@ -1,9 +1,7 @@
 #!/usr/bin/env bash
 # The Slurm cluster that other tests use: up, a program on both nodes, a node that dies and comes back, and nothing left behind.
-set -u
-: "${top_srcdir:?run it by make check}"
 # shellcheck source=tests/tap.sh
-. "$top_srcdir/tests/tap.sh"
+. "${top_srcdir:?run it by make check}/tests/tap.sh"
 
 work=$(mktemp -d)
 cluster() { "$top_srcdir/tests/system/slurm/cluster.sh" "$1" "$work/cluster" "${@:2}"; }

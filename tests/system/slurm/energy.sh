@@ -2,13 +2,13 @@
 # With energy=yes the prolog lets the user of a job read the counters of energy, and the epilog takes them back: the scripts themselves,
 # as slurmd runs them, on a made-up powercap folder. Prints TAP.
 # shellcheck source=tests/tap.sh
-. "${top_srcdir:?is set by make check}/tests/tap.sh"
+. "${top_srcdir:?run it by make check}/tests/tap.sh"
 work=$(mktemp -d "${TMPDIR:-/tmp}/traind-energy.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 chmod 755 "$work"
 [ "$(id -u)" = 0 ] || skip_all "only root can give files to others"
 not_for_coverage "gcov tells another user's programs that they cannot write their counts, on standard error"
-command -v setpriv >/dev/null || skip_all "setpriv was not found: apt-get install util-linux"
+needs setpriv
 nobody=$(id -u nobody)
 other=$(id -u daemon)
 setpriv --reuid="$nobody" --regid=nogroup --clear-groups test -x "$top_builddir/tests/bin/train-worker" ||

@@ -1,17 +1,13 @@
 #!/usr/bin/env bash
 # Prolog, epilog and task-prolog of Slurm's nodes (etc/slurm) against the job's user, without Slurm: whatever that user's processes say
 # or leave in folders where they may write, root runs nothing of theirs, and opens, makes and removes nothing but its own.
-set -u
-: "${top_srcdir:?}" "${top_builddir:?}"
 # shellcheck source=tests/tap.sh
-. "$top_srcdir/tests/tap.sh"
+. "${top_srcdir:?run it by make check}/tests/tap.sh"
 
 user=nobody
 [ "$(id -u)" = 0 ] || skip_all "needs root: two users take part"
 uid=$(id -u $user 2>/dev/null) && gid=$(id -g $user) || skip_all "there is no user $user"
-for program in setpriv curl flock iconv; do
-    command -v $program >/dev/null || skip_all "$program is not installed"
-done
+needs setpriv curl flock iconv
 work=$(mktemp -d) core=$(taskset -cp $$ | sed "s/.*: //; s/[,-].*//")
 trap 'rm -rf "$work"' EXIT
 chmod 755 "$work"

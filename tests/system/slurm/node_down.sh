@@ -24,7 +24,6 @@ has_checkpoint() {
     [ "$(sql "select count(*) from job_event where job_id = $1 and type = 'checkpoint'")" -ge 1 ]
 }
 # The ranks on n2 are stopped until it dies, as the run may end sooner on a busy machine: then the next one is tried.
-# shellcheck disable=SC2086
 disturbed() {
     local ranks status # call sets it, and ok has one
     slurm_job "disturbed" 16 "$often"

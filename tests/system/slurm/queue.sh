@@ -36,7 +36,6 @@ like "$(job "$long" reason)" "^cancelled on request after step [0-9]+$" "after a
 is "$(job "$long" checkpoint_step)" "$(job "$long" step)" "with a checkpoint of it"
 ok "the last one has its turn" ends "$third" succeeded
 started() { scontrol show job "$1" -o | sed -n 's/.* StartTime=\([^ ]*\) .*/\1/p'; }
-# shellcheck disable=SC2016
 ok "behind the other user's" [ ! "$(started "$(slurm "$third" job_id)")" '<' "$(started "$other")" ]
 
 # A worker that does not stop is ended by Slurm.

@@ -7,9 +7,7 @@
 . "${top_srcdir:?is set by make check}/tests/system/slurm/slurm.sh.inc"
 # shellcheck source=tests/system/idx.sh.inc
 . "$top_srcdir/tests/system/idx.sh.inc"
-for tool in jq curl pkg-config; do
-    command -v $tool >/dev/null || skip_all "needs $tool"
-done
+needs jq curl pkg-config
 /usr/bin/python3 -c 'import PIL' 2>/dev/null || skip_all "needs python3-pil"
 page=$top_srcdir/doc/seeds.md
 schema=$top_srcdir/schema/job.schema.json

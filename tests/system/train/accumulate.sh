@@ -1,19 +1,8 @@
 #!/usr/bin/env bash
 # accumulate_steps: the gradients of several batches make one update.
-set -u
-: "${top_srcdir:?run it by make check}" "${top_builddir:?}"
-# shellcheck source=tests/tap.sh
-. "$top_srcdir/tests/tap.sh"
 # shellcheck source=tests/system/lib.sh
-. "$top_srcdir/tests/system/lib.sh"
-trap 'rm -rf "$work"' EXIT
-small_data
-
-cat >"$work/small.json" <<END
-{"model": {"classes": 10, "image_size": 32}, "data": {"train": "$work/data/train"},
- "cluster": {"workers_per_node": 2, "threads_per_worker": 1}, "batch_per_worker": 8, "steps": 3,
- "lr": {"warmup_epochs": 0.5, "scaling": "none", "base": 0.001}, "checkpoint": {"disable": true}}
-END
+. "${top_srcdir:?run it by make check}/tests/system/lib.sh"
+small_job '.steps = 3 | .lr = {warmup_epochs: 0.5, scaling: "none", base: 0.001} | .checkpoint.disable = true'
 
 # of RUN FIELD: the numbers of all step events
 of() {
@@ -28,8 +17,7 @@ near() {
 
 worker 2 "$work/small.json" "$work/two"
 is $? 0 "two workers, a batch each"
-job "$work/one.json" '.cluster.workers_per_node = 1 | .accumulate_steps = 2'
-worker 1 "$work/one.json" "$work/one"
+trial 1 one '.cluster.workers_per_node = 1 | .accumulate_steps = 2'
 is $? 0 "one worker, two batches a step"
 is "$(jq .global_batch "$work/one/plan.json")" 16 "the global batch is the same"
 is "$(of "$work/one" loss | jq '.[0]')" "$(of "$work/two" loss | jq '.[0]')" \

@@ -1,12 +1,9 @@
 #!/usr/bin/env bash
 # precision bf16 in whole runs: a resumed one ends with the bits of an undisturbed one, and its fp32 weights are evaluated alike in
 # either precision.
-set -u
-: "${top_srcdir:?run it by make check}" "${top_builddir:?}"
 # shellcheck source=tests/tap.sh
-. "$top_srcdir/tests/tap.sh"
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+. "${top_srcdir:?run it by make check}/tests/tap.sh"
+private_folder
 
 # Batch norm and rate so that four steps leave outputs that differ: the loss is well above that of outputs all alike, the logarithm of 10.
 model='"arch": "resnet18", "width": 0.5, "classes": 10, "image_size": 32, "bn_decay": 0.1'

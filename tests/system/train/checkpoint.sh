@@ -1,11 +1,7 @@
 #!/usr/bin/env bash
 # Checkpoints that were damaged are noticed, and a full disk costs the new checkpoint, not the older one or the run. Prints TAP.
-set -u
-# shellcheck source=tests/tap.sh
-. "${top_srcdir:?is set by make check}/tests/tap.sh"
 # shellcheck source=tests/system/lib.sh
-. "$top_srcdir/tests/system/lib.sh"
-trap 'rm -rf "$work"' EXIT
+. "${top_srcdir:?run it by make check}/tests/system/lib.sh"
 
 cat >"$work/small.json" <<END
 {"model": {"arch": "cnn", "width": 0.5}, "data": {"train": "synthetic", "train_images": 400},
@@ -57,8 +53,7 @@ worker 1 "$work/small.json" "$work/flip" --resume "$newest"
 like "$output" 'step-00000003 is damaged: cannot open .*model.safetensors' "and a missing file"
 
 # ---- keep auto: after success the last one stays, and a kill during the removal of others costs nothing
-job "$work/auto.json" 'del(.checkpoint.keep)'
-worker 1 "$work/auto.json" "$work/auto"
+trial 1 auto 'del(.checkpoint.keep)'
 is "$(ls -A "$work/auto/checkpoints")" step-00000003 "without checkpoint.keep the last one is kept after success"
 job "$work/three.json" '.checkpoint.keep = 3'
 worker 1 "$work/three.json" "$work/auto3"
@@ -79,7 +74,7 @@ is "$(cd "$work/auto3/checkpoints" && echo step-*)" step-00000003 "and alone, in
 # ---- a folder of checkpoints that cannot be listed: what it holds is not known, so the run must not begin anew
 mkdir "$work/unlisted" && ln -s checkpoints "$work/unlisted/checkpoints"
 worker 1 "$work/small.json" "$work/unlisted" --resume latest
-is "$([ $? -ne 0 ] && echo failed)" failed "checkpoints that cannot be listed: latest fails"
+fails_with $? "checkpoints that cannot be listed: latest fails"
 like "$output" 'cannot list the checkpoints in .*: Too many levels of symbolic links' "and says why"
 
 # ---- a full disk: room for two checkpoints of 6.6 MB, and for a third once the ballast is gone. Paced, so that the run goes on for long enough.
@@ -108,16 +103,13 @@ if unshare --mount true 2>/dev/null; then
         '^checkpoint of step 3: cannot write .*[Nn]o space left' "with a warning that says why there is no checkpoint"
     is "$(tr '\n' ' ' <"$work/seen/then")" "step-00000001 step-00000002 " "the older ones stay"
     is "$(tr '\n' ' ' <"$work/seen/now")" "step-00000049 step-00000050 " "with room again they are written again, and nothing unfinished is left"
-    # shellcheck disable=SC2016
     unshare --mount bash -c 'mount -t tmpfs -o size=64k traind-test "$1" && mkdir "$1/run" && head -c 1M /dev/zero >"$1/ballast"
         mpirun --oversubscribe --bind-to none -np 1 "$top_builddir/tests/bin/train-worker" --job "$2" --run-dir "$1/run"' sh "$work/disk" "$work/full.json" >"$work/log" 2>&1
     is "$?" 8 "a run that finds it full at its start ends with a status of its own"
 
     # ---- full from between the first event and the provenance, whose warning does not fit either: rank 0 must not leave alone
-    job "$work/pair.json" '.cluster.workers_per_node = 2 | .steps = 1 | .checkpoint = {"disable": true}'
-    worker 2 "$work/pair.json" "$work/pair"
+    trial 2 pair '.cluster.workers_per_node = 2 | .steps = 1 | .checkpoint = {"disable": true}'
     events=$(sed '/"type": "step"/,$d' "$work/pair/attempt-1/events.jsonl" | wc -c)
-    # shellcheck disable=SC2016
     unshare --mount bash -c 'mount -t tmpfs -o size=256k traind-test "$1" && mkdir -p "$1/run/attempt-1" && cp "$3"/{job,plan}.json "$1/run" || exit 1
         room=$(($4 + 60)) file=$1/run/attempt-1/events.jsonl
         all=$(((room + 4095) / 4096 * 4096))

@@ -1,12 +1,7 @@
 #!/usr/bin/env bash
 # Energy of a run: counters of a made-up powercap folder that wrap around while two ranks train. Prints TAP.
-# shellcheck disable=SC2016
-set -u
-# shellcheck source=tests/tap.sh
-. "${top_srcdir:?is set by make check}/tests/tap.sh"
 # shellcheck source=tests/system/lib.sh
-. "$top_srcdir/tests/system/lib.sh"
-trap 'rm -rf "$work"' EXIT
+. "${top_srcdir:?run it by make check}/tests/system/lib.sh"
 
 cat >"$work/small.json" <<END
 {"model": {"arch": "cnn", "classes": 10, "image_size": 28}, "data": {"train": "synthetic", "train_images": 64},

@@ -1,13 +1,10 @@
 #!/usr/bin/env bash
 # The engine is built for several kinds of processor and the best is loaded (worker/Makefile.inc): the unit tests of what has vectors,
 # which ran on the best already, with each of the others that this processor can run. Prints TAP.
-set -u
 # shellcheck source=tests/tap.sh
-. "${top_srcdir:?is set by make check}/tests/tap.sh"
-: "${top_builddir:?is set by make check}"
+. "${top_srcdir:?run it by make check}/tests/tap.sh"
 [ -d "$top_builddir/worker/v4" ] || skip_all "this build has one kind of engine (configure --with-march, or another architecture)"
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+private_folder
 loader=/lib64/ld-linux-x86-64.so.2
 
 has() { # LEVEL: of this processor, as the dynamic linker sees it

@@ -1,18 +1,9 @@
 #!/usr/bin/env bash
 # Numbers at their limits: losses that are none, one image at a time, pixels that are all the same, classes that are not there.
-set -u
-: "${top_srcdir:?run it by make check}" "${top_builddir:?}"
-# shellcheck source=tests/tap.sh
-. "$top_srcdir/tests/tap.sh"
 # shellcheck source=tests/system/lib.sh
-. "$top_srcdir/tests/system/lib.sh"
-trap 'rm -rf "$work"' EXIT
-small_data
-cat >"$work/small.json" <<END
-{"model": {"arch": "resnet18", "width": 0.0625, "classes": 10, "image_size": 32, "stem": "small"}, "data": {"train": "$work/data/train", "eval": "$work/data/validation"},
- "cluster": {"workers_per_node": 2, "threads_per_worker": 1}, "batch_per_worker": 4, "steps": 4, "lr": {"warmup_epochs": 0, "scaling": "none", "base": 0.01},
- "eval": {"batch": 25}, "checkpoint": {"every_steps": 2, "every_epochs": 0}}
-END
+. "${top_srcdir:?run it by make check}/tests/system/lib.sh"
+small_job '.model.stem = "small" | .data.eval = "\($data)/validation" | .batch_per_worker = 4 | .eval.batch = 25 |
+    .lr += {scaling: "none", base: 0.01} | .checkpoint = {every_steps: 2, every_epochs: 0}'
 
 # strict FILE...: JSON as RFC 8259 has it, which knows no NaN and no Infinity; of events.jsonl, each line
 strict() {
@@ -34,9 +25,8 @@ warnings() { # RUN
 }
 
 # ---- a loss that is no number
-job "$work/diverges.json" '.lr.base = 1e12 | .steps = 8 | .eval.every_epochs = 0 | .data.eval = null | .checkpoint.every_steps = 1'
-worker 2 "$work/diverges.json" "$work/diverges"
-is "$([ $? -ne 0 ] && echo failed)" failed "a run that diverges fails"
+trial 2 diverges '.lr.base = 1e12 | .steps = 8 | .eval.every_epochs = 0 | .data.eval = null | .checkpoint.every_steps = 1'
+fails_with $? "a run that diverges fails"
 events=$work/diverges/attempt-1/events.jsonl
 step=$(jq -r 'select(.type == "step" and (.loss == null or .grad_norm == null)) | .step' "$events" | head -n 1)
 like "$(failed_event "$work/diverges")" "diverged at step $step, " "it names the first step whose loss or gradients are no numbers"

@@ -1,20 +1,10 @@
 #!/usr/bin/env bash
 # A run that goes on with fewer or more workers: restart.on_fewer_nodes rescale and keep_batch.
-set -u
-: "${top_srcdir:?run it by make check}" "${top_builddir:?}"
-# shellcheck source=tests/tap.sh
-. "$top_srcdir/tests/tap.sh"
 # shellcheck source=tests/system/lib.sh
-. "$top_srcdir/tests/system/lib.sh"
-trap 'rm -rf "$work"' EXIT
-small_data
-
+. "${top_srcdir:?run it by make check}/tests/system/lib.sh"
 # An epoch: 6 steps of 16 images.
-cat >"$work/small.json" <<END
-{"model": {"arch": "resnet18", "width": 0.0625, "classes": 10, "image_size": 32}, "data": {"train": "$work/data/train", "shuffle": false, "augment": false},
- "cluster": {"workers_per_node": 2, "threads_per_worker": 1}, "batch_per_worker": 8, "epochs": 1,
- "lr": {"warmup_epochs": 0, "base": 0.016}, "checkpoint": {"every_steps": 3, "every_epochs": 0, "keep": 9}}
-END
+small_job '.data += {shuffle: false, augment: false} | del(.steps) | .epochs = 1 | .lr.base = 0.016 |
+    .checkpoint = {every_steps: 3, every_epochs: 0, keep: 9}'
 
 # step RUN ATTEMPT FIELD: of all its step events
 step() {
@@ -65,8 +55,7 @@ right_speed "$run" 88 "images/s count those three steps once"
 is "$(jq -c '[.global_batch, .train_steps]' "$run/plan.json" "$run/attempt-3/plan-before.json" | tr '\n' ' ')" "[16,6] [8,12] " "plan.json is again that of two"
 
 # ---- rescale, where batches fill the memory: an epoch of 3 steps of 32, then of 6 of 16
-job "$work/fill.json" '.model.image_size = [[0, 32], [1, 48]] | .batch_schedule = "fill" | .epochs = 2'
-worker 2 "$work/fill.json" "$work/fill"
+trial 2 fill '.model.image_size = [[0, 32], [1, 48]] | .batch_schedule = "fill" | .epochs = 2'
 run=$work/fill-one
 cp -r "$work/fill" "$run"
 rm -r "$run/checkpoints/step-0000000"[69]
@@ -77,8 +66,7 @@ is "$(step "$run" 2 step)" "[4,5,6,7,8,9,10,11,12,13,14,15]" "the second epoch t
 is "$(jq -c '[.step, .images_seen, .epoch_number, .epoch_images]' "$run/checkpoints/step-00000015/state.json")" '[15,192,2,0]' "every image was seen once in each"
 
 # ---- keep_batch
-job "$work/keep.json" '.restart.on_fewer_nodes = "keep_batch"'
-worker 1 "$work/keep.json" "$work/keep" --attempt 2 --resume "$from"
+trial 1 keep '.restart.on_fewer_nodes = "keep_batch"' --attempt 2 --resume "$from"
 is $? 0 "keep_batch goes on with one worker"
 like "$(warning "$work/keep" 2)" 'on 1 worker instead of 2: a global batch of 16 images \(2 x 8 a worker\) instead of 16, a peak learning rate of 0.001 instead of 0.001; 3 of 6' \
     "a warning says so"
@@ -89,8 +77,7 @@ worker 3 "$work/keep.json" "$work/three" --attempt 2 --resume "$from"
 like "$output" 'global batch of 16 images cannot be shared out over 3 workers' "an uneven share is refused by name"
 
 # ---- the state of an adaptive optimiser goes along: Adam's means and its count of steps
-job "$work/adam.json" '.optimizer.name = "adam" | .lr = {warmup_epochs: 0, base: 0.002, scaling: "none"} | .restart.on_fewer_nodes = "keep_batch"'
-worker 2 "$work/adam.json" "$work/adam"
+trial 2 adam '.optimizer.name = "adam" | .lr = {warmup_epochs: 0, base: 0.002, scaling: "none"} | .restart.on_fewer_nodes = "keep_batch"'
 is $? 0 "two workers run an epoch with Adam"
 from=$work/adam/checkpoints/step-00000003
 for ranks in 1 4; do
@@ -107,9 +94,8 @@ is "$(jq -n "[$one, $two] | transpose | all((.[0] - .[1] | fabs) < 1e-4 * .[1])"
 # ---- data.locality node: the workers of a node go on in its part, at the images that were not used. The rate is nearly zero, so the loss of
 # a batch tells which images it has: a node's step of 16 or 24 images is two or three steps of 8.
 "$top_builddir/tests/bin/train-prep" convert --from idx --in "$work/idx" --out "$work/four" --shards 4 --eval-shards 1 >/dev/null 2>&1
-job "$work/node.json" ".data.train = \"$work/four/train\" | .data.locality = \"node\" | .cluster.nodes = 2 | .cluster.workers_per_node = 1 |
+trial 2 node ".data.train = \"$work/four/train\" | .data.locality = \"node\" | .cluster.nodes = 2 | .cluster.workers_per_node = 1 |
     .lr = {warmup_epochs: 0, base: 1e-9, scaling: \"none\"} | .checkpoint.every_steps = 1"
-worker 2 "$work/node.json" "$work/node"
 is $? 0 "two nodes of one worker run an epoch, each on its own images"
 losses=$(step "$work/node" 1 loss)
 

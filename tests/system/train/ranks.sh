@@ -2,12 +2,8 @@
 # Many more ranks than cores: 16 (and 66 without --quick) train what one rank trains that adds up as many batches, with the same
 # losses but for rounding. Prints TAP.
 # runs alone
-set -u
-# shellcheck source=tests/tap.sh
-. "${top_srcdir:?is set by make check}/tests/tap.sh"
 # shellcheck source=tests/system/lib.sh
-. "$top_srcdir/tests/system/lib.sh"
-trap 'rm -rf "$work"' EXIT
+. "${top_srcdir:?run it by make check}/tests/system/lib.sh"
 small_data
 jq -n --arg data "$work/data" '{data: {train: ($data + "/train"), augment: false}, batch_per_worker: 1, steps: 2,
     model: {arch: "resnet18", stem: "small", width: 0.0625, image_size: 32, classes: 10}, cluster: {threads_per_worker: 1},

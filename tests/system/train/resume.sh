@@ -1,21 +1,10 @@
 #!/usr/bin/env bash
 # A run that was killed goes on from its checkpoint, and ends with the very bits of one that was not.
-set -u
-: "${top_srcdir:?run it by make check}" "${top_builddir:?}"
-# shellcheck source=tests/tap.sh
-. "$top_srcdir/tests/tap.sh"
 # shellcheck source=tests/system/lib.sh
-. "$top_srcdir/tests/system/lib.sh"
-trap 'rm -rf "$work"' EXIT
-small_data
-
+. "${top_srcdir:?run it by make check}/tests/system/lib.sh"
 # A moving learning rate, augmentation, evaluations on the way: all that a resumed run could get wrong.
-cat >"$work/small.json" <<END
-{"model": {"arch": "resnet18", "width": 0.0625, "classes": 10, "image_size": 32}, "data": {"train": "$work/data/train", "eval": "$work/data/validation"},
- "cluster": {"workers_per_node": 2, "threads_per_worker": 1}, "batch_per_worker": 4, "steps": 6,
- "lr": {"warmup_epochs": 0.2, "scaling": "none", "base": 0.01}, "eval": {"batch": 25, "every_epochs": 0.4, "target_top1": 0.01},
- "checkpoint": {"every_steps": 2, "every_epochs": 0, "keep": 100}}
-END
+small_job '.data.eval = "\($data)/validation" | .batch_per_worker = 4 | .steps = 6 | .lr = {warmup_epochs: 0.2, scaling: "none", base: 0.01} |
+    .eval = {batch: 25, every_epochs: 0.4, target_top1: 0.01} | .checkpoint = {every_steps: 2, every_epochs: 0, keep: 100}'
 
 # last_weights RUN: the hash of the final model and of its momentum
 last_weights() {
@@ -93,24 +82,20 @@ survives "SGD, 2 ranks, step 3" "$work/small.json" 2 "$work/whole" at_step 3
 survives "in the middle of a checkpoint" "$work/small.json" 2 "$work/whole" writes_checkpoint 4
 survives "at any time" "$work/small.json" 2 "$work/whole" after_checkpoint 2 "0.$((RANDOM % 2))$((RANDOM % 10))"
 
-job "$work/nesterov.json" '.optimizer = {"nesterov": true, "momentum_correction": true, "label_smoothing": 0.1} | .accumulate_steps = 2 |
+trial 1 nesterov '.optimizer = {"nesterov": true, "momentum_correction": true, "label_smoothing": 0.1} | .accumulate_steps = 2 |
     .cluster = {"workers_per_node": 1, "threads_per_worker": 2}'
-worker 1 "$work/nesterov.json" "$work/nesterov"
 survives "Nesterov, correction, accumulation, 2 threads" "$work/nesterov.json" 1 "$work/nesterov" writes_checkpoint 4
 
-job "$work/lars.json" '.optimizer = {"name": "lars", "label_smoothing": 0.1, "momentum_correction": true} | .accumulate_steps = 2 | .data.mixup = 0.2 | .lr.base = 1'
-worker 2 "$work/lars.json" "$work/lars"
+trial 2 lars '.optimizer = {"name": "lars", "label_smoothing": 0.1, "momentum_correction": true} | .accumulate_steps = 2 | .data.mixup = 0.2 | .lr.base = 1'
 survives "LARS, mixup, accumulation" "$work/lars.json" 2 "$work/lars" at_step 5
 
 # Epochs of 2.25 steps: the third one has images of two epochs.
-job "$work/exact.json" '.steps_rounding = "exact" | .data.train_images = 18 | .global_batch = 8 | .accumulate_steps = "auto" | .batch_per_worker = 2 | .eval.every_epochs = 1'
-worker 2 "$work/exact.json" "$work/exact"
+trial 2 exact '.steps_rounding = "exact" | .data.train_images = 18 | .global_batch = 8 | .accumulate_steps = "auto" | .batch_per_worker = 2 | .eval.every_epochs = 1'
 is "$(jq -c 'select(.type == "eval") | .step' "$work/exact/attempt-1/events.jsonl" | tr '\n' ' ')" "3 5 6 " "exact epochs of 2.25 steps are evaluated when they are over"
 survives "exact epochs, automatic accumulation" "$work/exact.json" 2 "$work/exact" at_step 3
 
 # Three sizes, the second of which begins within an epoch.
-job "$work/sizes.json" '.model.image_size = [[0, 32], [0.3, 40], [0.5, 48]] | .steps = 6 | .data.train_images = 40'
-worker 2 "$work/sizes.json" "$work/sizes"
+trial 2 sizes '.model.image_size = [[0, 32], [0.3, 40], [0.5, 48]] | .steps = 6 | .data.train_images = 40'
 is "$(jq -c '[.image_sizes[] | [.step, .size]]' "$work/sizes/plan.json")" "[[0,32],[2,40],[3,48]]" "images grow in the steps that the plan says"
 survives "sizes by epoch, at the second" "$work/sizes.json" 2 "$work/sizes" at_step 3
 survives "sizes by epoch, at any time" "$work/sizes.json" 2 "$work/sizes" after_checkpoint 2 "0.$((RANDOM % 2))$((RANDOM % 10))"
@@ -121,9 +106,8 @@ average() {
 
 # Batches that fill the memory of the larger size: 16 images a step in the first epoch, then 8. The checkpoint of step 2 is at the
 # change. Exact epochs change within one, here with accumulation, mixup and averages.
-job "$work/fill.json" '.model.image_size = [[0, 32], [1, 48]] | .batch_schedule = "fill" | .data.train_images = 40 | .lr = {"base": 0.01, "warmup_epochs": 0.5} |
+trial 2 fill '.model.image_size = [[0, 32], [1, 48]] | .batch_schedule = "fill" | .data.train_images = 40 | .lr = {"base": 0.01, "warmup_epochs": 0.5} |
     .optimizer = {"momentum_correction": true}'
-worker 2 "$work/fill.json" "$work/fill"
 is "$(jq -c '[.phases[] | [.step, .steps, .batch_per_worker, .global_batch, .lr_factor]]' "$work/fill/plan.json")" "[[0,2,8,16,2],[2,4,4,8,1]]" \
     "the plan says which batches fill the memory"
 is "$(jq -c 'select(.type == "step") | [.step, .epoch]' "$work/fill/attempt-1/events.jsonl" | tr '\n' ' ')" "[1,0.5] [2,1] [3,1.2] [4,1.4] [5,1.6] [6,1.8] " \
@@ -132,9 +116,8 @@ is "$(jq -c '[.images_seen, .epoch_number, .epoch_images]' "$work/fill/checkpoin
 survives "batches that fill the memory, from the change" "$work/fill.json" 2 "$work/fill" at_step 3
 survives "batches that fill the memory, within an epoch" "$work/fill.json" 2 "$work/fill" at_step 5
 survives "batches that fill the memory, at any time" "$work/fill.json" 2 "$work/fill" after_checkpoint 2 "0.$((RANDOM % 2))$((RANDOM % 10))"
-job "$work/fill-exact.json" '.model.image_size = [[0, 32], [1.2, 48]] | .batch_schedule = "fill" | .data.train_images = 50 | .steps_rounding = "exact" |
+trial 2 fill-exact '.model.image_size = [[0, 32], [1.2, 48]] | .batch_schedule = "fill" | .data.train_images = 50 | .steps_rounding = "exact" |
     .accumulate_steps = 2 | .data.mixup = 0.2 | .ema = {"decay": 0.9, "from_epoch": 0.5} | .lr = {"base": 0.01, "warmup_epochs": 0.5}'
-worker 2 "$work/fill-exact.json" "$work/fill-exact"
 is "$(jq -c '[.phases[] | [.step, .steps, .global_batch, .end_epoch]]' "$work/fill-exact/plan.json")" "[[0,2,32,1.28],[2,4,16,2.56]]" \
     "with exact epochs batches change at the step that is nearest"
 survives "batches that fill the memory, exact epochs" "$work/fill-exact.json" 2 "$work/fill-exact" at_step 3
@@ -142,8 +125,7 @@ is "$(average "$run")" "$(average "$work/fill-exact")" "and so are the averages"
 
 # Averaged weights, from the middle of the first epoch on; evaluated at another size, with mirror images. By the small stem: where
 # layers have few pixels, a model of one size may take another kernel than a model of two, which shows in the last digit.
-job "$work/ema.json" '.model.stem = "small" | .ema = {"decay": 0.9, "from_epoch": 0.1} | .eval += {"image_size": 40, "flip": true, "every_epochs": 1}'
-worker 2 "$work/ema.json" "$work/ema"
+trial 2 ema '.model.stem = "small" | .ema = {"decay": 0.9, "from_epoch": 0.1} | .eval += {"image_size": 40, "flip": true, "every_epochs": 1}'
 is $? 0 "a run with averaged weights"
 survives "averaged weights" "$work/ema.json" 2 "$work/ema" at_step 3
 is "$(average "$run")" "$(average "$work/ema")" "averaged weights are bit for bit those of the undisturbed run"
@@ -166,14 +148,12 @@ resume "$torn/checkpoints/step-00000006" "$work/ema.json" "$torn"
 like "$output" 'is damaged: cannot open .*ema.safetensors.*--resume latest takes the newest' "a checkpoint that lost its averaged weights is refused"
 
 # What Adam makes of its means depends on how many steps were done: every rank must know it.
-job "$work/adam.json" '.optimizer = {"name": "adamw", "weight_decay": 0.1} | .lr.base = 0.001'
-worker 2 "$work/adam.json" "$work/adam"
+trial 2 adam '.optimizer = {"name": "adamw", "weight_decay": 0.1} | .lr.base = 0.001'
 survives "AdamW, 2 ranks" "$work/adam.json" 2 "$work/adam" at_step 4
 
 # Dropout is drawn for each image of each epoch, also where a batch has two epochs.
-job "$work/cnn.json" '.model = {"arch": "cnn"} | .optimizer = {"name": "adam"} | .lr.base = 0.001 | .steps_rounding = "exact" |
+trial 2 cnn '.model = {"arch": "cnn"} | .optimizer = {"name": "adam"} | .lr.base = 0.001 | .steps_rounding = "exact" |
     .data.train_images = 18 | .accumulate_steps = 2 | .batch_per_worker = 2'
-worker 2 "$work/cnn.json" "$work/cnn"
 survives "cnn with dropout, Adam, exact epochs" "$work/cnn.json" 2 "$work/cnn" at_step 3
 
 # ---- other threads round otherwise

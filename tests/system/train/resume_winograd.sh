@@ -1,21 +1,10 @@
 #!/usr/bin/env bash
 # Which convolutions go by Winograd decides the last bits: a checkpoint remembers it, so a run goes on the same on a machine
 # that would choose otherwise. Prints TAP.
-set -u
-: "${top_srcdir:?run it by make check}" "${top_builddir:?}"
-# shellcheck source=tests/tap.sh
-. "$top_srcdir/tests/tap.sh"
 # shellcheck source=tests/system/lib.sh
-. "$top_srcdir/tests/system/lib.sh"
-trap 'rm -rf "$work"' EXIT
-small_data
-
-cat >"$work/small.json" <<END
-{"model": {"arch": "resnet18", "width": 0.25, "classes": 10, "image_size": 32}, "data": {"train": "$work/data/train"},
- "cluster": {"workers_per_node": 2, "threads_per_worker": 1}, "batch_per_worker": 4, "steps": 4,
- "lr": {"warmup_epochs": 0, "scaling": "none", "base": 0.01},
- "checkpoint": {"every_steps": 2, "every_epochs": 0, "keep": 9}}
-END
+. "${top_srcdir:?run it by make check}/tests/system/lib.sh"
+small_job '.model.width = 0.25 | .batch_per_worker = 4 | .lr += {scaling: "none", base: 0.01} |
+    .checkpoint = {every_steps: 2, every_epochs: 0, keep: 9}'
 job "$work/off.json" '.model.winograd = false'
 
 # last_weights RUN: the hash of the final model and of its momentum
@@ -39,8 +28,7 @@ shapes="8x64-16 8x16-64 4x32-128 4x128-32 2x64-256 2x256-64 1x128-512 1x512-128"
 case $("$top_builddir/tests/bin/train-worker" --version) in *avx512*) shapes=${shapes#*-64 } ;; esac
 # What was measured here is replaced by a choice that no measurement would make for all shapes.
 export XDG_CACHE_HOME=$work/cache
-job "$work/one.json" '.steps = 1 | .checkpoint = {"disable": true}'
-worker 2 "$work/one.json" "$work/one"
+trial 2 one '.steps = 1 | .checkpoint = {"disable": true}'
 is $? 0 "a run measures, and remembers"
 is "$(find "$work/cache/traind/winograd" -type f | wc -l)" "$(wc -w <<<"$shapes")" "in a file a shape"
 sed -i 's|:.*|:4/2/4|' "$work"/cache/traind/winograd/*

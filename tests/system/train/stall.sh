@@ -1,11 +1,7 @@
 #!/usr/bin/env bash
 # A run whose steps no longer end says which rank is the cause: one of two real ranks is stopped for a while. Prints TAP.
-# shellcheck disable=SC2317
-set -u
-# shellcheck source=tests/tap.sh
-. "${top_srcdir:?is set by make check}/tests/tap.sh"
 # shellcheck source=tests/system/train/held_up.sh.inc
-. "$top_srcdir/tests/system/train/held_up.sh.inc"
+. "${top_srcdir:?run it by make check}/tests/system/train/held_up.sh.inc"
 
 output=$("$top_builddir/tests/bin/train-worker" --job x --run-dir y --stall-seconds soon 2>&1)
 is $? 2 "a time that is none is a usage error"

@@ -1,11 +1,7 @@
 #!/usr/bin/env bash
 # A rank whose data do not come: opening one of its images does not end, as on a dead file server (hanging_file.c). Prints TAP.
-# shellcheck disable=SC2317
-set -u
-# shellcheck source=tests/tap.sh
-. "${top_srcdir:?is set by make check}/tests/tap.sh"
 # shellcheck source=tests/system/lib.sh
-. "$top_srcdir/tests/system/lib.sh"
+. "${top_srcdir:?run it by make check}/tests/system/lib.sh"
 run=""
 trap '[ -z "$run" ] || { kill "$run" 2>/dev/null && wait "$run"; }; rm -rf "$work"' EXIT
 small_data

@@ -1,21 +1,12 @@
 #!/usr/bin/env bash
 # A run that a signal stops at a step where it would not have written a checkpoint goes on to the very bits of one that nobody stopped:
 # weights, running statistics of batch norm, averages and evaluations.
-set -u
-: "${top_srcdir:?run it by make check}" "${top_builddir:?}"
-# shellcheck source=tests/tap.sh
-. "$top_srcdir/tests/tap.sh"
 # shellcheck source=tests/system/lib.sh
-. "$top_srcdir/tests/system/lib.sh"
-trap 'rm -rf "$work"' EXIT
-small_data
-
+. "${top_srcdir:?run it by make check}/tests/system/lib.sh"
 # Nothing is averaged but at the evaluations of steps 12 and 24 and the checkpoints of steps 8 and 16.
-cat >"$work/small.json" <<END
-{"model": {"arch": "resnet18", "width": 0.0625, "classes": 10, "image_size": 64}, "data": {"train": "$work/data/train", "eval": "$work/data/validation"},
- "cluster": {"workers_per_node": 2, "threads_per_worker": 1}, "batch_per_worker": 4, "steps": 24, "lr": {"warmup_epochs": 0.2, "scaling": "none", "base": 0.01},
- "eval": {"batch": 5, "every_epochs": 1}, "checkpoint": {"every_steps": 8, "every_epochs": 0, "keep": 100}}
-END
+small_job '.model.image_size = 64 | .data.eval = "\($data)/validation" | .batch_per_worker = 4 | .steps = 24 |
+    .lr = {warmup_epochs: 0.2, scaling: "none", base: 0.01} | .eval = {batch: 5, every_epochs: 1} |
+    .checkpoint = {every_steps: 8, every_epochs: 0, keep: 100}'
 last=checkpoints/step-00000024
 
 world=2    # ranks of a run that is stopped
@@ -24,7 +15,6 @@ blind=false # the second half of them cannot write into its directory
 # launch JOB RUN
 launch() {
     local program=("$top_builddir/tests/bin/train-worker" --job "$1" --run-dir "$2")
-    # shellcheck disable=SC2016
     local apart='half=$1 run=$2
         shift 2
         [ "$OMPI_COMM_WORLD_RANK" -lt "$half" ] ||
@@ -218,8 +208,7 @@ worker 2 "$work/small.json" "$work/early"
 is "$(jq -c '[.status, .steps]' "$work/early/result.json")" '["cancelled",0]' "a run that was cancelled before its ranks started ends before its first step"
 
 # ---- with averaged weights
-job "$work/ema.json" '.ema = {"decay": 0.9, "from_epoch": 0.1}'
-worker 2 "$work/ema.json" "$work/ema"
+trial 2 ema '.ema = {"decay": 0.9, "from_epoch": 0.1}'
 run=$work/ema-stopped
 ok "with averaged weights" stopped "$work/ema.json" "$run" '"type": "step", "step": 3,' '[3-7]'
 is "$(tensors "$run" "$step" '[length, .["bn1.running_mean"].shape, .["ema.layer4.1.bn2.running_var"].shape]')" '[81,[2,64],[2,512]]' "the statistics of both"

@@ -2,11 +2,8 @@
 # A rank that is held up is named in an event, with what it costs: one of two real ranks gets only a part of its core, first a
 # little less than the other, then much less. Prints TAP.
 # runs alone
-set -u
-# shellcheck source=tests/tap.sh
-. "${top_srcdir:?is set by make check}/tests/tap.sh"
 # shellcheck source=tests/system/train/held_up.sh.inc
-. "$top_srcdir/tests/system/train/held_up.sh.inc"
+. "${top_srcdir:?run it by make check}/tests/system/train/held_up.sh.inc"
 
 batch=16 model='"arch": "cnn", "image_size": 28' # some 160 steps are soon done
 start_run --stall-seconds 300

@@ -2,12 +2,10 @@
 # A step of networks of each kind by seven threads under ThreadSanitizer: no two threads touch the same memory without a
 # barrier between them. It does not know how libgomp's threads meet, so the engine is compiled anew with a team of POSIX
 # threads (worker/team/parallel.c), and OpenBLAS is not looked into. Prints TAP.
-set -u
 # shellcheck source=tests/tap.sh
-. "${top_srcdir:?is set by make check}/tests/tap.sh"
+. "${top_srcdir:?run it by make check}/tests/tap.sh"
 
 program=tests/bin/tsan_step
-# shellcheck disable=SC2154
 if ! make -s -C "$top_builddir" $program; then
     echo 'int main(void) { return 0; }' | ${CC:-cc} -fsanitize=thread -x c -o /dev/null - 2>/dev/null ||
         skip_all "this compiler makes no programs for ThreadSanitizer"

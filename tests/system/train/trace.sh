@@ -1,19 +1,9 @@
 #!/usr/bin/env bash
 # profile.steps: the Chrome trace and the table of layers of a short run on two ranks. Prints TAP.
-# shellcheck disable=SC2016
-set -u
-# shellcheck source=tests/tap.sh
-. "${top_srcdir:?is set by make check}/tests/tap.sh"
 # shellcheck source=tests/system/lib.sh
-. "$top_srcdir/tests/system/lib.sh"
-trap 'rm -rf "$work"' EXIT
-small_data
-
-cat >"$work/small.json" <<END
-{"model": {"width": 0.25, "classes": 10, "image_size": 32}, "data": {"train": "$work/data/train", "eval": "$work/data/validation"},
- "cluster": {"workers_per_node": 2, "threads_per_worker": 1}, "batch_per_worker": 8, "steps": 9,
- "lr": {"warmup_epochs": 0}, "eval": {"batch": 25}, "checkpoint": {"disable": true}, "profile": {"steps": [2, 3]}}
-END
+. "${top_srcdir:?run it by make check}/tests/system/lib.sh"
+small_job '.model |= del(.arch) + {width: 0.25} | .data.eval = "\($data)/validation" | .steps = 9 | .eval.batch = 25 |
+    .checkpoint.disable = true | .profile.steps = [2, 3]'
 
 # spans JQ: of the trace's complete events
 spans() {
@@ -64,14 +54,12 @@ is "$(grep -cE '^(conv1|layer[1-4]\.[0-9]\.(conv[123]|downsample\.0)) +[0-9.]+ +
     "the table has a line a convolution, with time, GFLOP/s, share of peak, its parts and how even the threads were"
 like "$(tail -n 1 "$table")" '^all +[0-9.]+ ' "and closes with their sum"
 
-job "$work/last.json" '.profile.steps = [5, 9] | .steps = 5 | .accumulate_steps = 1'
-worker 2 "$work/last.json" "$work/last"
+trial 2 last '.profile.steps = [5, 9] | .steps = 5 | .accumulate_steps = 1'
 trace=$work/last/attempt-1/trace.json
 is "$(spans '[(map(select(.cat == "step")) | length), (map(select(.name == "evaluation")) | length), (map(select(.cat == "predict" and .name == "conv1")) | length > 0)]')" \
     '[2,2,true]' "the last step's trace holds the evaluation behind it"
 
-job "$work/never.json" '.steps = 5 | .profile.steps = [8, 9] | .data.eval = null'
-worker 2 "$work/never.json" "$work/never"
+trial 2 never '.steps = 5 | .profile.steps = [8, 9] | .data.eval = null'
 is $? 0 "steps that never come do no harm"
 like "$(jq -r 'select(.type == "warning") | .message' "$work/never/attempt-1/events.jsonl")" 'profile\.steps \[8, 9\]' "and are warned of"
 

@@ -1,13 +1,10 @@
 #!/usr/bin/env bash
 # A small real job learns: ResNet-18 of a sixteenth of the width on Fashion-MNIST, two ranks, a hundred steps, judged on all 10,000 test images.
-set -u
-: "${top_srcdir:?run it by make check}" "${top_builddir:?}"
 # shellcheck source=tests/tap.sh
-. "$top_srcdir/tests/tap.sh"
+. "${top_srcdir:?run it by make check}/tests/tap.sh"
 fashion=/usr/share/datasets/fashion-mnist
 [ -d $fashion ] || skip_all "needs the Debian package dataset-fashion-mnist"
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+private_folder
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 
 ok "train-prep makes shards of all 70,000 images" "$top_builddir/tests/bin/train-prep" convert --from idx --in $fashion \

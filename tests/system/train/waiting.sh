@@ -1,11 +1,7 @@
 #!/usr/bin/env bash
 # A rank that waits for another one leaves its core to others, where Open MPI yields (worker/patient_yield.c).
-set -u
-: "${top_srcdir:?run it by make check}" "${top_builddir:?}"
-# shellcheck source=tests/tap.sh
-. "$top_srcdir/tests/tap.sh"
 # shellcheck source=tests/system/lib.sh
-. "$top_srcdir/tests/system/lib.sh"
+. "${top_srcdir:?run it by make check}/tests/system/lib.sh"
 export OMPI_MCA_mpi_yield_when_idle=1
 
 jq -n '{model: {arch: "cnn"}, data: {train: "synthetic", train_images: 1000}, cluster: {workers_per_node: 2, threads_per_worker: 1},

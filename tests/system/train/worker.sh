@@ -1,18 +1,9 @@
 #!/usr/bin/env bash
 # train-worker by itself, under real mpirun, on real shards: what it writes, and what it says of bad input.
-set -u
-: "${top_srcdir:?run it by make check}" "${top_builddir:?}"
-# shellcheck source=tests/tap.sh
-. "$top_srcdir/tests/tap.sh"
 # shellcheck source=tests/system/lib.sh
-. "$top_srcdir/tests/system/lib.sh"
+. "${top_srcdir:?run it by make check}/tests/system/lib.sh"
 trap 'umount "$work/small" 2>/dev/null; rm -rf "$work"' EXIT
-small_data
-cat >"$work/small.json" <<END
-{"name": "small", "model": {"arch": "resnet18", "width": 0.0625, "classes": 10, "image_size": 32}, "data": {"train": "$work/data/train",
- "eval": "$work/data/validation"}, "cluster": {"workers_per_node": 2, "threads_per_worker": 1},
- "batch_per_worker": 8, "steps": 4, "lr": {"warmup_epochs": 0}, "eval": {"batch": 7, "predictions": true}}
-END
+small_job '.name = "small" | .data.eval = "\($data)/validation" | .eval = {batch: 7, predictions: true}'
 
 # ---- a run
 worker 2 "$work/small.json" "$work/run"
@@ -38,8 +29,7 @@ weights=$(echo "$work"/run/checkpoints/step-*/model.safetensors)
 is "${weights#"$work/run/checkpoints/"}" step-00000004/model.safetensors "the weights are where the contract says"
 
 # ---- its weights, evaluated by themselves
-job "$work/eval.json" ".mode = \"eval\" | .model.init = \"$weights\" | .eval.batch = 25"
-worker 2 "$work/eval.json" "$work/eval"
+trial 2 eval ".mode = \"eval\" | .model.init = \"$weights\" | .eval.batch = 25"
 is $? 0 "mode eval runs"
 like "$output" 'evaluated the weights of step 4, time to evaluate [0-9.]+ s' "and says what its time was"
 is "$(jq -c '[.top1, .top5, (.eval_loss * 1e4 | round)]' "$work/eval/result.json")" \
@@ -105,16 +95,13 @@ is "$(jq -n "($resident - $one) / 47 <= ${a_thread}e6")" true "a thread takes $a
 worker 3 "$work/small.json" "$work/np"
 like "$output" 'asks for 1 x 2 = 2 workers, but 3 were started' "a wrong number of ranks is named"
 
-job "$work/typos.json" '.epoch = 3 | .lr.bas = 1'
-worker 2 "$work/typos.json" "$work/typos"
+trial 2 typos '.epoch = 3 | .lr.bas = 1'
 like "$output" 'did you mean epochs\?.*; lr.bas: .*did you mean lr.base\? \(rank 0' "all that is wrong with a document stands in one line"
 
-job "$work/bad.json" '.batch_per_worker = 100'
-worker 2 "$work/bad.json" "$work/bad"
+trial 2 bad '.batch_per_worker = 100'
 like "$(failed_event "$work/bad")" 'global batch' "a global batch larger than the data is refused"
 
-job "$work/missing.json" '.data.train = "/nowhere/at/all"'
-worker 2 "$work/missing.json" "$work/missing"
+trial 2 missing '.data.train = "/nowhere/at/all"'
 isnt=$?
 is "$([ $isnt -ne 0 ] && echo failed)" failed "a missing data folder ends the run"
 like "$(failed_event "$work/missing")" '"phase": ?"data".*/nowhere/at/all' "with an event that names phase and folder"
@@ -133,12 +120,10 @@ job "$work/corrupt.json" ".data.train = \"$work/corrupt/train\""
 worker 2 "$work/corrupt.json" "$work/corrupt-run"
 like "$(failed_event "$work/corrupt-run")" 'train-0000[01]-of-00002.*[0-9]' "a corrupt record is named with file and offset"
 
-job "$work/label.json" '.model.classes = 5'
-worker 2 "$work/label.json" "$work/label"
+trial 2 label '.model.classes = 5'
 like "$(failed_event "$work/label")" 'label' "a label out of range is named"
 
-job "$work/diverge.json" '.lr.base = 1e12 | .lr.scaling = "none" | .data.eval = null | .eval.predictions = false | .steps = 6'
-worker 2 "$work/diverge.json" "$work/diverge"
+trial 2 diverge '.lr.base = 1e12 | .lr.scaling = "none" | .data.eval = null | .eval.predictions = false | .steps = 6'
 like "$(failed_event "$work/diverge")" 'diverged at step [0-9]+, the (loss|norm of the gradients) was (not a number|infinite)' "a loss or gradients that are no numbers stop the run"
 is "$(grep -c -e '-nan' <<<"$output")" 0 "a loss that is no number has no sign in the log"
 
@@ -155,17 +140,15 @@ open(sys.argv[2], "wb").write(data)
 END
 }
 not_a_number "$weights" "$work/nan.safetensors"
-job "$work/nan.json" ".mode = \"eval\" | .model.init = \"$work/nan.safetensors\" | .eval.target_top1 = 0.1"
-worker 2 "$work/nan.json" "$work/nan"
-is "$([ $? -ne 0 ] && echo failed)" failed "an evaluation of weights that hold NaN fails"
+trial 2 nan ".mode = \"eval\" | .model.init = \"$work/nan.safetensors\" | .eval.target_top1 = 0.1"
+fails_with $? "an evaluation of weights that hold NaN fails"
 like "$(failed_event "$work/nan")" 'NaN or infinite for 50 of 50 images' "and says why"
 is "$(grep -c -e '"type": "eval"' -e '"type": "run_stop"' "$work/nan/attempt-1/events.jsonl")" 0 "it reports no accuracy, and no target as reached"
 is "$(ls "$work/nan/result.json" "$work/nan/attempt-1/predictions.csv" 2>/dev/null)" "" "and writes neither a result nor predictions"
 
 # The update of the only step is so large that the weights are no numbers, while its loss and gradients still are.
-job "$work/last.json" '.lr.base = 1e12 | .lr.scaling = "none" | .steps = 1 | .eval.target_top1 = 0.1 | .eval.predictions = false'
-worker 2 "$work/last.json" "$work/last"
-is "$([ $? -ne 0 ] && echo failed)" failed "weights that diverge in the last step fail the run"
+trial 2 last '.lr.base = 1e12 | .lr.scaling = "none" | .steps = 1 | .eval.target_top1 = 0.1 | .eval.predictions = false'
+fails_with $? "weights that diverge in the last step fail the run"
 like "$(failed_event "$work/last")" 'diverged at step 1, the model.s outputs are NaN or infinite' "and the evaluation names the step"
 is "$(ls "$work/last/checkpoints" 2>/dev/null)" "" "no checkpoint is kept of them"
 
@@ -184,8 +167,7 @@ else
 fi
 
 # ---- what multiplies, and how often the log says something
-job "$work/blas.json" '.model.gemm = "openblas" | .data.prefetch_batches = 1 | .log = {"every_seconds": 0, "every_steps": 3} | .profile.steps = [2, 2] | .data.eval = null | .eval.predictions = false'
-worker 2 "$work/blas.json" "$work/blas"
+trial 2 blas '.model.gemm = "openblas" | .data.prefetch_batches = 1 | .log = {"every_seconds": 0, "every_steps": 3} | .profile.steps = [2, 2] | .data.eval = null | .eval.predictions = false'
 is $? 0 "convolutions by OpenBLAS, one batch made ahead"
 is "$(jq -r 'select(.type == "run_start") | .gemm + .winograd' "$work/blas/attempt-1/events.jsonl")" openblas "run_start says what multiplies; none is Winograd's"
 is "$(jq -r '.[] | select(.name == "process_labels") | .args.gemm' "$work/blas/attempt-1/trace.json" | sort -u)" openblas "and so does the trace"
@@ -196,7 +178,7 @@ run=$work/again-4
 before=$(cd "$run" && find . -type f -exec sha256sum {} + | sort)
 jq '.lr.base = 0.3' "$work/again-4.json" >"$work/other.json"
 worker 2 "$work/other.json" "$run"
-is "$([ $? -ne 0 ] && echo failed)" failed "another job in it is refused"
+fails_with $? "another job in it is refused"
 like "$output" "again-4/job.json is another job.s \(lr.base differs\): name another --run-dir" "with the key that differs"
 jq '.cluster.workers_per_node = 1 | .batch_per_worker = 16' "$work/again-4.json" >"$work/one.json"
 worker 1 "$work/one.json" "$run"
