@@ -61,7 +61,7 @@ fi
 
 unlisted() {
     local script out=
-    for script in $(grep -rlE --include='*.sh' '^done_testing' tests | sort) $(find tests/unit -name '*.c' | sort) tests/api/cases/*.cases; do
+    for script in $(grep -rlE --include='*.sh' '^done_testing' tests | sort) $(find tests/unit -name '*.c' | sort) tests/api/cases/*.cases tests/browser/*.mjs; do
         grep -qF "$script" tests/Makefile.inc || out+=" $script"
     done
     echo "${out:+not in tests/Makefile.inc:$out}"

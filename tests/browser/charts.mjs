@@ -1,4 +1,6 @@
-// Charts: node charts.mjs http://HOST:PORT. Prints TAP. What a canvas shows is known by the words that were written on it.
+// The charts: axis titles, cursor, smoothing, log scales, full screen, paper. What a canvas shows is known by the words that were written on it.
+// traind.conf: slots = 2
+// traind.conf: node_check_seconds = 0
 
 import { openBrowser } from "./lib/browser.mjs";
 import { accessible, api, JOB, jobIn, listen, origin, story, submit, until } from "./lib/checks.mjs";

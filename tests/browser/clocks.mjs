@@ -1,4 +1,5 @@
-// Times: node clocks.mjs http://HOST:PORT SOCKET PID TRAIND STATE CONFIG. Prints TAP.
+// Times: of a run of weeks, in zones of 45 minutes, over the end of summer time, and by a clock that is hours off.
+// traind.conf: slots = 1
 
 import { execFileSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";

@@ -1,4 +1,5 @@
-// Comparing runs (#/compare) and sweeps (#/sweeps), in a real browser against a real daemon: node compare.mjs http://HOST:PORT. Prints TAP.
+// Runs (#/compare) and sweeps (#/sweeps) side by side.
+// traind.conf: slots = 2
 
 import { readFileSync } from "node:fs";
 import { openBrowser } from "./lib/browser.mjs";

@@ -1,4 +1,6 @@
-// Where the keyboard is: node focus.mjs http://HOST:PORT SOCKET PID TRAIND STATE CONFIG. Prints TAP.
+// Where the keyboard is after a dialog, after what it was on went, and on a new page; and two tabs at once.
+// traind.conf: slots = 1
+// traind.conf: cancel_grace_seconds = 600
 
 import { api, forget, JOB, jobIn, lastingJob, origin, story, submit, until } from "./lib/checks.mjs";
 import { same } from "./lib/tap.mjs";

@@ -1,4 +1,7 @@
-// Jobs in groups (#/groups), and who uses the machine (#/users): node groups.mjs http://HOST:PORT SOCKET. Prints TAP.
+// Jobs in groups (#/groups), and the shares of users (#/users).
+// traind.conf: slots = 2
+// traind.conf: max_slots_per_user = 2
+// traind.conf: fair_share_weight = 10
 
 import { readFileSync } from "node:fs";
 import { request } from "node:http";

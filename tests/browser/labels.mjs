@@ -1,9 +1,9 @@
-// Tags, notes and what is done with them: node labels.mjs http://HOST:PORT [FOLDER FOR PICTURES]. Prints TAP.
+// Jobs are labelled, found and changed several at a time. SCREENSHOTS: a folder for pictures.
 
 import { accessible, api, forget, JOB, jobIn, origin, story, submit, until } from "./lib/checks.mjs";
 import { ok, same } from "./lib/tap.mjs";
 
-const pictures = process.argv[3];
+const pictures = process.env.SCREENSHOTS;
 const NOTE = "Diverges <b>at</b> step 100.\nSee job 2.";
 const row = (page, id) => page.locator(`tr[data-job="${id}"]`);
 const shown = (page) => page.locator("table.jobs tbody tr").evaluateAll((rows) => rows.map((r) => r.dataset.job).join(" "));

@@ -1,4 +1,4 @@
-// More jobs than the pages show at a time: node many.mjs http://HOST:PORT SOCKET PID TRAIND STATE CONFIG. Prints TAP.
+// More jobs than the pages show at a time.
 
 import { execFileSync } from "node:child_process";
 import { api, forget, JOB, jobIn, lastingJob, origin, sideways, story, submit, until } from "./lib/checks.mjs";

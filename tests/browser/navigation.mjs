@@ -1,4 +1,6 @@
-// The frame of the dashboard: node navigation.mjs http://HOST:PORT SOCKET PID TRAIND STATE CONFIG. Prints TAP.
+// The pages that the head names, the keys, and addresses of what does not exist.
+// traind.conf: slots = 1
+// traind.conf: node_check_seconds = 0
 
 import { request } from "node:http";
 import { api, clean, forget, JOB, jobIn, lastingJob, origin, story, submit, until } from "./lib/checks.mjs";

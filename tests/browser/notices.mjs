@@ -1,5 +1,6 @@
-// The notices of a job: node notices.mjs http://HOST:PORT
-// Prints TAP. The daemon may call 127.0.0.1, and its worker trains.
+// The notices of a job on its page and in the form, with a real receiver.
+// traind.conf: notify_allow = 127.0.0.1
+// traind.conf: notify_retry_seconds = 1000
 
 import { createServer } from "node:http";
 import { accessible, api, brightness, forget, jobIn, JOB, origin, sideways, story, submit, until } from "./lib/checks.mjs";

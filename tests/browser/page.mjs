@@ -1,5 +1,5 @@
-// The dashboard in a real browser against a real daemon: node page.mjs http://HOST:PORT
-// Prints TAP. The daemon must have no jobs yet, and a worker that trains.
+// The dashboard of a daemon without jobs, and of a short training.
+// traind.conf: cancel_grace_seconds = 600
 
 import { appendFileSync, readFileSync } from "node:fs";
 import { openBrowser } from "./lib/browser.mjs";

@@ -1,4 +1,5 @@
-// What a job was computed with, on its page, and the job that repeats it: node provenance.mjs http://HOST:PORT. Prints TAP.
+// The section Provenance of the job page, and the job that repeats it.
+// environment: TRAINCOMM_HOST_RANKS=1
 
 import { openBrowser } from "./lib/browser.mjs";
 import { accessible, api, jobIn, JOB, listen, origin, sideways, story, submit } from "./lib/checks.mjs";

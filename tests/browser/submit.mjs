@@ -1,4 +1,4 @@
-// Submitting by the dashboard (#/submit), in a real browser against a real daemon: node submit.mjs http://HOST:PORT SOCKET PID TRAIND STATE CONFIG. Prints TAP.
+// Jobs submitted by the form (#/submit).
 
 import { execFileSync } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";

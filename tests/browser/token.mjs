@@ -1,5 +1,5 @@
-// The dashboard with a token, and through a restart of the daemon: node token.mjs http://HOST:PORT SOCKET PID TRAIND STATE CONFIG
-// Prints TAP. The daemon wants tokens; over its socket root and its own user may make them.
+// The dashboard of a daemon that wants tokens and is killed and started again while one looks.
+// traind.conf: require_token = yes
 
 import { spawn } from "node:child_process";
 import { readFileSync } from "node:fs";

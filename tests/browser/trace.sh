@@ -19,5 +19,5 @@ worker 2 "$work/job.json" "$work/run" || {
     echo "1..1"
     exit 1
 }
-browser_install "$work/browser" trace.mjs
-HOME=$work/browser node "$work/browser/trace.mjs" "$work/run/attempt-1/trace.json"
+browser_install "$work/browser"
+HOME=$work/browser node "$work/browser/lib/trace.mjs" "$work/run/attempt-1/trace.json"

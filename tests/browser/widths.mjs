@@ -1,6 +1,7 @@
 // Every page at every width: nothing lies over something else, nothing leaves its card, and the page does not scroll sideways. Everything
 // that can be used is reached by Tab, with a ring around it.
-// node widths.mjs http://HOST:PORT SOCKET PID TRAIND STATE CONFIG. Prints TAP.
+// traind.conf: slots = 1
+// traind.conf: node_check_seconds = 0
 
 import { execFileSync } from "node:child_process";
 import { openBrowser } from "./lib/browser.mjs";

@@ -3,8 +3,8 @@
 // holds with the file: tracks, their names and order, slices, their names, threads and times.
 
 import { readFileSync } from "node:fs";
-import { openBrowser } from "./lib/browser.mjs";
-import { done, ok, same } from "./lib/tap.mjs";
+import { openBrowser } from "./browser.mjs";
+import { done, ok, same } from "./tap.mjs";
 
 const file = process.argv[2];
 const events = JSON.parse(readFileSync(file, "utf8"));
