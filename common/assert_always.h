@@ -1,6 +1,6 @@
-/* Assertions of every build. One that fails writes a line to the log and aborts, which leaves a
- * core dump. What is stored stays valid: SQLite rolls back, trainings continue without their
- * daemon, and a run resumes from its last checkpoint.
+/* Assertions of every build. One that fails writes a line to the log and aborts. What is stored
+ * stays valid: SQLite rolls back, trainings continue without their daemon, and a run resumes from
+ * its last checkpoint. A worker leaves a core dump, traind and trainctl do not (doc/security.md).
  *
  * They are for faults of the program itself. A file, a request, another program or a lack of memory
  * must never make one fail: these are errors (error.h). They may not take measurable time. */

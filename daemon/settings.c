@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/assert_always.h"
 #include "common/xalloc.h"
 
 /* What settings_get gives is the address of config. */
@@ -13,7 +14,10 @@ struct snapshot {
     atomic_int references;
 };
 
+#define SETTINGS_MAGIC 0x5e771265u
+
 struct settings {
+    unsigned magic;
     pthread_mutex_t mutex;    /* guards current */
     struct snapshot *current; /* one reference is ours */
 };
@@ -32,6 +36,7 @@ struct settings *settings_create(struct config *first)
 {
     struct settings *s = xmalloc(sizeof *s);
 
+    s->magic = SETTINGS_MAGIC;
     pthread_mutex_init(&s->mutex, NULL);
     s->current = settings_create_snapshot(first);
     return s;
@@ -41,6 +46,7 @@ void settings_destroy(struct settings *s)
 {
     if (!s)
         return;
+    assert_object_ends(s, SETTINGS_MAGIC);
     settings_release(&s->current->config);
     pthread_mutex_destroy(&s->mutex);
     free(s);
@@ -48,6 +54,7 @@ void settings_destroy(struct settings *s)
 
 const struct config *settings_get(struct settings *s)
 {
+    assert_object(s, SETTINGS_MAGIC);
     pthread_mutex_lock(&s->mutex);
     struct snapshot *current = s->current;
     atomic_fetch_add_explicit(&current->references, 1, memory_order_relaxed);
@@ -59,7 +66,11 @@ void settings_release(const struct config *snapshot)
 {
     struct snapshot *s = (struct snapshot *)(void *)snapshot;
 
-    if (!s || atomic_fetch_sub_explicit(&s->references, 1, memory_order_acq_rel) > 1)
+    if (!s)
+        return;
+    int before = atomic_fetch_sub_explicit(&s->references, 1, memory_order_acq_rel);
+    assert_always(before > 0);
+    if (before > 1)
         return;
     config_clear(&s->config);
     free(s);

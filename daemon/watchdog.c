@@ -6,13 +6,17 @@
 #include <stdlib.h>
 #include <systemd/sd-daemon.h>
 
+#include "common/assert_always.h"
 #include "common/clock.h"
 #include "common/xalloc.h"
 #include "daemon/store/store_open.h"
 
 #define WAIT_MOST_SECONDS 60 /* for the writer, before it counts as a hang */
 
+#define WATCHDOG_MAGIC 0x3a7cd06du
+
 struct watchdog {
+    unsigned magic;
     struct store *store;
     double seconds; /* between two looks: a quarter of what systemd waits */
     atomic_ulong rounds;
@@ -55,6 +59,7 @@ int watchdog_start(struct store *store, struct watchdog **out, struct error *e)
     if (sd_watchdog_enabled(0, &microseconds) <= 0)
         return 0;
     struct watchdog *w = xcalloc(1, sizeof *w);
+    w->magic = WATCHDOG_MAGIC;
     w->store = store;
     w->seconds = (double)microseconds / 4e6;
     store_watch_thread(store);
@@ -75,6 +80,7 @@ double watchdog_round(struct watchdog *w)
 {
     if (!w)
         return INFINITY;
+    assert_object(w, WATCHDOG_MAGIC);
     atomic_fetch_add(&w->rounds, 1);
     return w->seconds;
 }
@@ -83,6 +89,7 @@ void watchdog_stop(struct watchdog *w)
 {
     if (!w)
         return;
+    assert_object_ends(w, WATCHDOG_MAGIC);
     pthread_mutex_lock(&w->mutex);
     w->stop = true;
     pthread_cond_signal(&w->stopped);

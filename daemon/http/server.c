@@ -10,6 +10,7 @@
 #include <strings.h>
 #include <unistd.h>
 
+#include "common/assert_always.h"
 #include "common/buffer.h"
 #include "common/clock.h"
 #include "common/log.h"
@@ -35,7 +36,10 @@ struct endpoint {
     bool guarded; /* TCP, which browsers can reach */
 };
 
+#define HTTP_SERVER_MAGIC 0x477b5e6eu
+
 struct http_server {
+    unsigned magic;
     const struct config *config; /* at the start */
     struct endpoint tcp, local;
     struct thread_pool *writers, *readers;
@@ -643,6 +647,7 @@ int http_server_listen(const struct http_app *app, struct http_server **out, str
     struct http_server *s = xcalloc(1, sizeof *s);
 
     *out = NULL;
+    s->magic = HTTP_SERVER_MAGIC;
     s->config = settings_get(app->settings);
     s->fds = (struct listen_inherited){-1, -1};
     s->writers = thread_pool_create(WRITE_THREADS);
@@ -666,6 +671,7 @@ int http_server_listen(const struct http_app *app, struct http_server **out, str
 
 int http_server_start(struct http_server *s, struct error *e)
 {
+    assert_object(s, HTTP_SERVER_MAGIC);
     unsigned threads = (unsigned)s->config->http_threads;
     int status = server_start_endpoint(&s->tcp, &s->fds.tcp, threads, s, e);
 
@@ -675,6 +681,7 @@ int http_server_start(struct http_server *s, struct error *e)
 
 const char *http_server_url(const struct http_server *s)
 {
+    assert_object(s, HTTP_SERVER_MAGIC);
     return s->url;
 }
 
@@ -682,6 +689,7 @@ void http_server_stop(struct http_server *s)
 {
     if (!s)
         return;
+    assert_object_ends(s, HTTP_SERVER_MAGIC);
     if (s->socket)
         unlink(s->socket);
     if (s->fds.tcp >= 0)

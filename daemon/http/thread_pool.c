@@ -3,9 +3,13 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "common/assert_always.h"
 #include "common/xalloc.h"
 
+#define THREAD_POOL_MAGIC 0x7b6ead91u
+
 struct thread_pool {
+    unsigned magic;
     pthread_mutex_t lock;
     pthread_cond_t change;
     struct pool_task *first, **end;
@@ -22,6 +26,7 @@ static void *thread_pool_run(void *context)
     for (;;) {
         struct pool_task *task = p->first;
         if (task) {
+            assert_always(p->queued > 0);
             p->queued--;
             p->first = task->next;
             if (!p->first)
@@ -35,6 +40,7 @@ static void *thread_pool_run(void *context)
             break;
         p->idle++;
         pthread_cond_wait(&p->change, &p->lock);
+        assert_always(p->idle > 0);
         p->idle--;
     }
     pthread_mutex_unlock(&p->lock);
@@ -47,6 +53,7 @@ struct thread_pool *thread_pool_create(unsigned threads)
 
     pthread_mutex_init(&p->lock, NULL);
     pthread_cond_init(&p->change, NULL);
+    p->magic = THREAD_POOL_MAGIC;
     p->end = &p->first;
     p->room = threads;
     return p;
@@ -54,6 +61,7 @@ struct thread_pool *thread_pool_create(unsigned threads)
 
 bool thread_pool_submit(struct thread_pool *p, struct pool_task *task)
 {
+    assert_object(p, THREAD_POOL_MAGIC);
     pthread_mutex_lock(&p->lock);
     /* a thread that was woken counts as idle until it has taken a queued task */
     if (p->queued >= p->idle && p->count < p->room && !p->shut_down &&
@@ -73,6 +81,7 @@ bool thread_pool_submit(struct thread_pool *p, struct pool_task *task)
 
 void thread_pool_shutdown(struct thread_pool *p)
 {
+    assert_object(p, THREAD_POOL_MAGIC);
     pthread_mutex_lock(&p->lock);
     unsigned count = p->shut_down ? 0 : p->count;
     p->shut_down = true;
@@ -89,5 +98,6 @@ void thread_pool_destroy(struct thread_pool *p)
     thread_pool_shutdown(p);
     pthread_cond_destroy(&p->change);
     pthread_mutex_destroy(&p->lock);
+    assert_object_ends(p, THREAD_POOL_MAGIC);
     free(p);
 }

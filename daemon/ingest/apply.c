@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/assert_always.h"
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/xalloc.h"
@@ -18,7 +19,10 @@
 #define EVENTS_A_COMMIT 1024 /* bounds memory, and the time the store's writer is held */
 #define WARNINGS_KEPT   20   /* per attempt: a broken file must not fill the database */
 
+#define INGEST_MAGIC 0x1e6e57edu
+
 struct ingest {
+    unsigned magic;
     struct store *store;
     int64_t job_id, attempt;
     char run_dir[PATH_MAX];
@@ -43,7 +47,8 @@ int ingest_create(struct store *store, int64_t job_id, int64_t attempt, const ch
     int64_t position;
     struct ingest *i = xcalloc(1, sizeof *i);
 
-    *i = (struct ingest){.store = store, .job_id = job_id, .attempt = attempt};
+    *i = (struct ingest){
+        .magic = INGEST_MAGIC, .store = store, .job_id = job_id, .attempt = attempt};
     if (file_path(path, e, "%s/events.jsonl", attempt_dir) ||
         file_path(i->run_dir, e, "%s/..", attempt_dir) ||
         store_ingest_position(store, job_id, attempt, &position, e) ||
@@ -60,6 +65,7 @@ void ingest_destroy(struct ingest *i)
 {
     if (!i)
         return;
+    assert_object_ends(i, INGEST_MAGIC);
     tail_destroy(i->tail);
     free(i);
 }
@@ -78,6 +84,7 @@ static void apply_accept_event(struct ingest *i, struct batch *b)
 {
     const struct store_event *event = &i->events[b->count++];
 
+    assert_always(event->seq > i->last_seq);
     i->last_seq = event->seq;
     b->saved = b->saved || event->type == EVENT_CHECKPOINT;
     if (event->type == EVENT_RUN_START || event->type == EVENT_STEP)
@@ -216,6 +223,7 @@ int ingest_catch_up(struct ingest *i, struct error *e)
     bool truncated;
     int status;
 
+    assert_object(i, INGEST_MAGIC);
     while ((status = tail_read(i->tail, &chunk, &truncated, e)) > 0) {
         status = apply_chunk(i, &chunk, e);
         if (status)

@@ -6,13 +6,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/assert_always.h"
 #include "common/xalloc.h"
 #include "common/system/file.h"
 
+#define TAIL_MAGIC 0x7a117a11u
+
 struct tail {
+    unsigned magic;
     char *path;
-    int fd; /* negative: not open */
-    int64_t position;
+    int fd;                    /* negative: not open */
+    int64_t position, read_to; /* read_to: the end of the last chunk */
     bool reported_truncation;
     char buffer[TAIL_CHUNK_BYTES + 1];
 };
@@ -23,6 +27,7 @@ struct tail *tail_create(const char *path, int64_t position_bytes)
 
     t->path = xstrdup(path);
     t->fd = -1;
+    t->magic = TAIL_MAGIC;
     t->position = position_bytes;
     return t;
 }
@@ -31,6 +36,7 @@ void tail_destroy(struct tail *t)
 {
     if (!t)
         return;
+    assert_object_ends(t, TAIL_MAGIC);
     if (t->fd >= 0)
         close(t->fd);
     free(t->path);
@@ -39,11 +45,14 @@ void tail_destroy(struct tail *t)
 
 int64_t tail_position(const struct tail *t)
 {
+    assert_object(t, TAIL_MAGIC);
     return t->position;
 }
 
 void tail_advance(struct tail *t, int64_t position_bytes)
 {
+    assert_object(t, TAIL_MAGIC);
+    assert_always(position_bytes >= t->position && position_bytes <= t->read_to);
     t->position = position_bytes;
 }
 
@@ -74,6 +83,7 @@ static size_t tail_whole_lines(struct tail *t, size_t n, struct tail_chunk *chun
 
 int tail_read(struct tail *t, struct tail_chunk *chunk, bool *truncated, struct error *e)
 {
+    assert_object(t, TAIL_MAGIC);
     *truncated = false;
     *chunk = (struct tail_chunk){0};
     if (t->fd < 0 && (t->fd = file_open(t->path, e)) < 0)
@@ -86,6 +96,6 @@ int tail_read(struct tail *t, struct tail_chunk *chunk, bool *truncated, struct 
     chunk->bytes = tail_whole_lines(t, (size_t)n, chunk);
     chunk->text = t->buffer;
     chunk->from_bytes = t->position;
-    chunk->to_bytes = t->position + (int64_t)chunk->bytes;
+    chunk->to_bytes = t->read_to = t->position + (int64_t)chunk->bytes;
     return chunk->bytes > 0;
 }

@@ -9,6 +9,7 @@
 #include <sys/inotify.h>
 #include <unistd.h>
 
+#include "common/assert_always.h"
 #include "common/buffer.h"
 #include "common/clock.h"
 #include "common/log.h"
@@ -41,6 +42,7 @@ static int manager_make_absolute(char **path, struct error *e)
 
 void job_manager_set_limits(struct job_manager *m, const struct job_limits *limits)
 {
+    assert_object(m, JOB_MANAGER_MAGIC);
     m->limits = *limits;
     if (m->limits.cancel_grace_seconds < 0)
         m->limits.cancel_grace_seconds = 10;
@@ -56,6 +58,7 @@ void job_manager_set_rules(struct job_manager *m, struct failure_rules *rules,
 {
     struct failure_rules *before = m->rules;
 
+    assert_object(m, JOB_MANAGER_MAGIC);
     free(m->drain_command);
     m->drain_command = xstrdup_or_null(drain_command);
     pthread_mutex_lock(&m->mutex);
@@ -68,6 +71,7 @@ void job_manager_set_rules(struct job_manager *m, struct failure_rules *rules,
 
 void job_manager_each_round(struct job_manager *m, job_manager_round *round, void *context)
 {
+    assert_object(m, JOB_MANAGER_MAGIC);
     m->each_round = round;
     m->round_context = context;
     job_manager_want(m, TASK_EACH_ROUND, 0);
@@ -83,6 +87,7 @@ int job_manager_create(const struct job_manager_config *config, struct store *st
 {
     struct job_manager *m = xcalloc(1, sizeof *m);
 
+    m->magic = JOB_MANAGER_MAGIC;
     m->store = store;
     m->wake_fd = m->inotify_fd = -1;
     pthread_mutex_init(&m->mutex, NULL);
@@ -128,6 +133,7 @@ void job_manager_destroy(struct job_manager *m)
 {
     if (!m)
         return;
+    assert_object(m, JOB_MANAGER_MAGIC);
     while (m->active)
         job_run_destroy(m, m->active);
     cleanup_stop(m);
@@ -147,11 +153,13 @@ void job_manager_destroy(struct job_manager *m)
     failure_rules_destroy(m->rules);
     pthread_mutex_destroy(&m->mutex);
     pthread_mutex_destroy(&m->files);
+    assert_object_ends(m, JOB_MANAGER_MAGIC);
     free(m);
 }
 
 void job_manager_stop(struct job_manager *m)
 {
+    assert_object(m, JOB_MANAGER_MAGIC);
     m->stop = true;
     job_manager_wake(m);
 }
@@ -253,6 +261,7 @@ static void manager_publish_slots(struct job_manager *m)
 
     for (const struct active_job *a = m->active; a; a = a->next) {
         running += a->machine.phase != PHASE_IN_SLURM;
+        assert_always(a->slots >= 0);
         used += a->slots;
     }
     pthread_mutex_lock(&m->mutex);
@@ -315,6 +324,7 @@ int job_manager_run(struct job_manager *m, struct error *e)
 {
     struct manager_loop loop = {0};
 
+    assert_object(m, JOB_MANAGER_MAGIC);
     cleanup_finish_removals(m);
     int status = job_recover_all(m, e);
     cleanup_start(m);

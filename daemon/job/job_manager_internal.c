@@ -4,26 +4,31 @@
 #include <math.h>
 #include <unistd.h>
 
+#include "common/assert_always.h"
 #include "common/clock.h"
 #include "daemon/launch/failure_rules.h"
 
 struct store *job_manager_store(const struct job_manager *m)
 {
+    assert_object(m, JOB_MANAGER_MAGIC);
     return m->store;
 }
 
 int64_t job_manager_total_slots(const struct job_manager *m)
 {
+    assert_object(m, JOB_MANAGER_MAGIC);
     return m->slots;
 }
 
 const struct slurm_settings *job_manager_slurm(const struct job_manager *m)
 {
+    assert_object(m, JOB_MANAGER_MAGIC);
     return &m->slurm_settings;
 }
 
 struct job_limits job_manager_limits(struct job_manager *m)
 {
+    assert_object(m, JOB_MANAGER_MAGIC);
     pthread_mutex_lock(&m->mutex);
     struct job_limits limits = m->shared_limits;
     pthread_mutex_unlock(&m->mutex);
@@ -32,6 +37,7 @@ struct job_limits job_manager_limits(struct job_manager *m)
 
 void job_manager_wake(struct job_manager *m)
 {
+    assert_object(m, JOB_MANAGER_MAGIC);
     int before = errno; /* a signal handler must not change it */
     uint64_t one = 1;
     ssize_t ignored = write(m->wake_fd, &one, sizeof one);
@@ -41,6 +47,7 @@ void job_manager_wake(struct job_manager *m)
 
 void job_manager_slots(struct job_manager *m, struct job_slots *slots)
 {
+    assert_object(m, JOB_MANAGER_MAGIC);
     pthread_mutex_lock(&m->mutex);
     *slots = m->used;
     pthread_mutex_unlock(&m->mutex);
@@ -50,6 +57,7 @@ int64_t job_queue_position(struct job_manager *m, int64_t id, int64_t *of)
 {
     int64_t position = 0;
 
+    assert_object(m, JOB_MANAGER_MAGIC);
     pthread_mutex_lock(&m->mutex);
     for (size_t i = 0; i < m->queue_count && !position; i++)
         if (m->queue_ids[i] == id)
@@ -63,6 +71,7 @@ bool job_queue_end(struct job_manager *m, int64_t id, struct forecast_end *end)
 {
     bool found = false;
 
+    assert_object(m, JOB_MANAGER_MAGIC);
     pthread_mutex_lock(&m->mutex);
     double since = clock_monotonic() - m->queue_ends_at;
     for (size_t i = 0; i < m->queue_ends_count && !found; i++) {
@@ -77,6 +86,7 @@ bool job_queue_end(struct job_manager *m, int64_t id, struct forecast_end *end)
 
 json_t *job_failure_rules(struct job_manager *m, int64_t *unlabelled)
 {
+    assert_object(m, JOB_MANAGER_MAGIC);
     pthread_mutex_lock(&m->mutex);
     json_t *list = failure_rules_to_json(m->rules, unlabelled);
     pthread_mutex_unlock(&m->mutex);

@@ -13,8 +13,12 @@
 #include "daemon/launch/stalled.h"
 #include "launch/launch.h"
 
+#define ACTIVE_JOB_MAGIC  0xac71f10bu
+#define JOB_MANAGER_MAGIC 0x10b3a6e5u
+
 /* A job that the loop is responsible for. Owned by the loop's thread. */
 struct active_job {
+    unsigned magic;
     struct active_job *next;
     int64_t id, attempt, slots;
     struct job_machine machine;
@@ -62,6 +66,7 @@ enum job_task {
 
 /* The fields up to files are the loop's, unless they are constant or atomic. */
 struct job_manager {
+    unsigned magic;
     double task_at[TASK_COUNT];          /* monotonic; INFINITY: not wanted. See job_manager_want */
     double (*each_round)(void *context); /* NULL: none */
     void *round_context;

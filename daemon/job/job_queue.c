@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/assert_always.h"
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/xalloc.h"
@@ -182,6 +183,7 @@ static bool queue_look_at(struct job_manager *m, struct queue_look *l,
 
     if (job_run_find(m, job->id)) /* its failed start is not stored yet */
         return true;
+    assert_always(job->state == JOB_QUEUED);
     queue_plan_decide(l->plan, &waiting, &d);
     *passed = d.capped || d.choice == QUEUE_PAUSES;
     switch (d.choice) {
@@ -289,6 +291,8 @@ static struct queue_entry *queue_sort(struct job_manager *m, const struct store_
                     e.text);
     if (fair->weight > 0)
         qsort(entries, jobs->count, sizeof *entries, queue_compare);
+    for (size_t i = 1; i < jobs->count; i++) /* but for rounding */
+        assert_always(entries[i].place > entries[i - 1].place - 1e-3);
     store_uses_clear(&uses);
     return entries;
 }
@@ -354,6 +358,7 @@ void job_queue_start(struct job_manager *m)
     int64_t queued;
     struct error e;
 
+    assert_object(m, JOB_MANAGER_MAGIC);
     queue_hand_to_slurm(m);
     if (queue_read(m, STORE_LOCAL, &jobs) == 0 && jobs.count == 0) {
         queue_publish_order(m, NULL, 0);

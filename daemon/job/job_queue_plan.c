@@ -5,13 +5,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/assert_always.h"
 #include "common/buffer.h"
 #include "common/xalloc.h"
 #include "daemon/job/job_resources.h"
 
 #define QUEUE_NAMED 5 /* running jobs that a reason names */
 
+#define QUEUE_PLAN_MAGIC 0x9bebe175u
+
 struct queue_plan {
+    unsigned magic;
     int64_t slots, used;
     struct queue_caps caps;
     struct queue_running *running; /* running_count of them run or have just been started */
@@ -62,6 +66,7 @@ struct queue_plan *queue_plan_create(int64_t slots, const struct queue_caps *cap
 {
     struct queue_plan *p = xcalloc(1, sizeof *p);
 
+    p->magic = QUEUE_PLAN_MAGIC;
     p->slots = slots;
     if (caps)
         p->caps = *caps;
@@ -75,6 +80,7 @@ void queue_plan_destroy(struct queue_plan *p)
 {
     if (!p)
         return;
+    assert_object_ends(p, QUEUE_PLAN_MAGIC);
     job_hosts_clear(&p->claimed);
     free(p->running);
     free(p->soonest);
@@ -141,6 +147,7 @@ bool queue_plan_hosts(struct queue_plan *p, const struct queue_waiting *job,
 {
     bool is_free = true;
 
+    assert_object(p, QUEUE_PLAN_MAGIC);
     for (size_t i = 0; i < hosts->count && is_free; i++) {
         const struct host *h = &hosts->items[i];
         int64_t by = 0, used = queue_host_slots_used(p, h->name, &by);
@@ -213,6 +220,7 @@ void queue_plan_decide(struct queue_plan *p, const struct queue_waiting *job,
 {
     bool fits = job->slots <= p->slots - p->used;
 
+    assert_object(p, QUEUE_PLAN_MAGIC);
     *d = (struct queue_decision){.choice = QUEUE_WAITS, .start = job->not_before};
     if (job->slots > p->slots) {
         d->choice = QUEUE_NEVER_FITS;
@@ -246,5 +254,7 @@ void queue_plan_started(struct queue_plan *p, const struct queue_waiting *job,
         .hosts = hosts
     };
 
+    assert_object(p, QUEUE_PLAN_MAGIC);
+    assert_always(job->slots <= p->slots - p->used); /* as decided */
     queue_add_running(p, &r);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "common/assert_always.h"
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/run/attempt.h"
@@ -107,6 +108,7 @@ int job_recover_all(struct job_manager *m, struct error *e)
     };
     int status = 0;
 
+    assert_object(m, JOB_MANAGER_MAGIC);
     for (size_t k = 0; !status && k < sizeof filters / sizeof filters[0]; k++) {
         struct store_jobs jobs = {0};
         filters[k].order = STORE_QUEUE_ORDER;

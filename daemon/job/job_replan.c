@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/assert_always.h"
 #include "common/clock.h"
 #include "common/dataset/job_data.h"
 #include "common/document.h"
@@ -164,6 +165,7 @@ static void replan_count(struct job_replan *r)
 int job_replan_prepare(struct job_manager *m, const json_t *changes, struct job_replan *r,
                        struct problems *problems, struct error *e)
 {
+    assert_object(m, JOB_MANAGER_MAGIC);
     if (replan_read_place(&r->job, &r->at, e))
         return -(int)e->code;
     r->spec = replan_changed_spec(&r->job, changes, problems, e);
@@ -182,6 +184,7 @@ int job_replan_prepare(struct job_manager *m, const json_t *changes, struct job_
 int job_replan_store(struct job_manager *m, const struct job_replan *r, bool keeps_place,
                      const char *reason, const char *by, struct error *e)
 {
+    assert_object(m, JOB_MANAGER_MAGIC);
     struct store_job_again again = {
         .spec = r->spec_text,
         .plan = r->plan_text,
@@ -276,6 +279,7 @@ void job_replan_without_hosts(struct job_manager *m, int64_t id, const char *att
     struct hosts_found found;
     struct error e;
 
+    assert_object(m, JOB_MANAGER_MAGIC);
     if (!hosts_read(attempt_dir, &found))
         return;
     if (found.usable_count > 0 && found.problems && replan_fewer(m, id, &found, &e))

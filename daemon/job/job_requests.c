@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/assert_always.h"
 #include "common/buffer.h"
 #include "common/clock.h"
 #include "common/job/job_document.h"
@@ -30,6 +31,7 @@ int job_submit(struct job_manager *m, const struct job_submission *s, struct pro
     char key[PROBLEM_KEY_BYTES];
     bool before = false;
 
+    assert_object(m, JOB_MANAGER_MAGIC);
     if (job_check_fits(m, s->spec, problems, e))
         return -(int)e->code;
     if (!problems->count)
@@ -128,6 +130,7 @@ int job_cancel(struct job_manager *m, int64_t id, const char *by, struct error *
     struct job_observation asked = {.event = ON_CANCEL_ASKED};
     struct store_job job;
 
+    assert_object(m, JOB_MANAGER_MAGIC);
     /* Its state may change between reading and writing. */
     for (int tries = 0;; tries++) {
         int status = store_job_get(m->store, id, &job, e);
@@ -175,6 +178,7 @@ int job_resume(struct job_manager *m, int64_t id, const json_t *changes, const c
     struct job_replan r = {0};
     char reason[512];
 
+    assert_object(m, JOB_MANAGER_MAGIC);
     *answer = NULL;
     int status = store_job_get(m->store, id, &r.job, e);
     if (!status)
@@ -211,6 +215,7 @@ static int job_change_waiting(struct job_manager *m, int64_t id,
                               struct store_waiting_change *change, const char *done,
                               struct error *e)
 {
+    assert_object(m, JOB_MANAGER_MAGIC);
     change->now = clock_now();
     int status = store_job_change_waiting(m->store, id, change, e);
 
@@ -248,6 +253,7 @@ int job_set_priority(struct job_manager *m, int64_t id, int64_t priority, const 
 int job_label(struct job_manager *m, int64_t id, const json_t *change, const char *by,
               struct error *e)
 {
+    assert_object(m, JOB_MANAGER_MAGIC);
     int status = store_job_label(m->store, id, change, by, clock_now(), e);
 
     if (!status)

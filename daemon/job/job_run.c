@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/inotify.h>
 
+#include "common/assert_always.h"
 #include "common/clock.h"
 #include "common/job/job_document.h"
 #include "common/log.h"
@@ -49,7 +50,9 @@ struct active_job *job_run_create(struct job_manager *m, const struct store_job 
     struct active_job *a = xcalloc(1, sizeof *a);
     struct error e;
 
+    assert_object(m, JOB_MANAGER_MAGIC);
     *a = (struct active_job){
+        .magic = ACTIVE_JOB_MAGIC,
         .id = job->id,
         .attempt = job->attempt,
         .slots = job->slots,
@@ -97,6 +100,7 @@ void job_run_destroy(struct job_manager *m, struct active_job *a)
 {
     struct active_job **at = &m->active;
 
+    assert_object_ends(a, ACTIVE_JOB_MAGIC);
     while (*at && *at != a)
         at = &(*at)->next;
     if (*at)
@@ -119,6 +123,8 @@ void job_run_add(struct job_manager *m, struct active_job *a)
 {
     struct active_job **last = &m->active;
 
+    assert_object(a, ACTIVE_JOB_MAGIC);
+    assert_always(!a->next && !job_run_find(m, a->id));
     while (*last)
         last = &(*last)->next;
     *last = a;
@@ -129,6 +135,7 @@ struct active_job *job_run_find(const struct job_manager *m, int64_t id)
 {
     struct active_job *a = m->active;
 
+    assert_object(m, JOB_MANAGER_MAGIC);
     while (a && a->id != id)
         a = a->next;
     return a;
@@ -136,6 +143,7 @@ struct active_job *job_run_find(const struct job_manager *m, int64_t id)
 
 bool job_run_is_under_way(const struct active_job *a)
 {
+    assert_object(a, ACTIVE_JOB_MAGIC);
     return a->machine.phase == PHASE_RUNNING || a->machine.phase == PHASE_IN_SLURM;
 }
 
@@ -143,6 +151,7 @@ void job_run_complain(struct active_job *a, const char *what, const struct error
 {
     double now = clock_monotonic();
 
+    assert_object(a, ACTIVE_JOB_MAGIC);
     if (a->complained_at && now - a->complained_at < COMPLAIN_SECONDS)
         return;
     a->complained_at = now;
@@ -336,6 +345,7 @@ static int run_settle_unknown_attempts(struct job_manager *m, const struct store
 
 void job_run_make_ready(struct active_job *a, struct store_job *job)
 {
+    assert_object(a, ACTIVE_JOB_MAGIC);
     a->start = xcalloc(1, sizeof *a->start);
     a->start->job = *job;
     *job = (struct store_job){0};
@@ -424,6 +434,7 @@ void job_run_store_slurm(struct job_manager *m, struct active_job *a)
     char *text = run_slurm_json(slurm_name(a->process.slurm), &a->slurm);
     struct error e;
 
+    assert_object(a, ACTIVE_JOB_MAGIC);
     if (a->slurm_stored && strcmp(text, a->slurm_stored) == 0) {
         free(text);
     } else if (store_job_set_slurm(m->store, a->id, text, &e)) {
@@ -474,6 +485,7 @@ static void run_abandon(struct active_job *a)
 int job_slurm_script(struct job_manager *m, const struct job_spec *spec, const struct plan *plan,
                      char **text, struct error *e)
 {
+    assert_object(m, JOB_MANAGER_MAGIC);
     struct store_job_size size = job_size(m, spec, plan);
     struct store_job job = {.train_steps = size.train_steps,
                             .global_batch = size.global_batch,
@@ -760,5 +772,6 @@ int job_run_dispatch(struct job_manager *m, struct active_job *a,
 {
     struct run_context context = {m, a};
 
+    assert_object(a, ACTIVE_JOB_MAGIC);
     return job_state_machine_step(&a->machine, seen, run_act_of_machine, &context, e);
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/assert_always.h"
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/notify/rule.h"
@@ -355,6 +356,7 @@ static int end_store(struct job_manager *m, struct active_job *a, int64_t *next,
 
 int job_run_end(struct job_manager *m, struct active_job *a, struct error *e)
 {
+    assert_object(a, ACTIVE_JOB_MAGIC);
     struct launch_exit how = {a->exit_code, a->exit_signal};
     enum failure_stop why = end_why(a);
 
@@ -380,6 +382,7 @@ int job_run_end_unstarted(struct job_manager *m, struct active_job *a, struct er
     bool may_pass =
         code == ERR_NO_SPACE || code == ERR_IO || code == ERR_NO_MEMORY || code == ERR_BUSY;
 
+    assert_object(a, ACTIVE_JOB_MAGIC);
     a->verdict = (struct verdict){
         .state = JOB_FAILED,
         .phase = "start",
@@ -398,6 +401,7 @@ int job_run_end_unstarted(struct job_manager *m, struct active_job *a, struct er
 
 int job_run_judge_put_back(struct job_manager *m, struct active_job *a, bool *last, struct error *e)
 {
+    assert_object(a, ACTIVE_JOB_MAGIC);
     struct launch_exit unknown = {-1, -1};
     enum failure_stop why = end_why(a) == FAILURE_STALLED ? FAILURE_STALLED : FAILURE_NOT_STOPPED;
     struct slurm_end in_slurm = end_in_slurm(a, why);
@@ -428,6 +432,7 @@ int job_run_end_put_back(struct job_manager *m, struct active_job *a, int64_t ne
 {
     int status = end_store(m, a, &next, e);
 
+    assert_object(a, ACTIVE_JOB_MAGIC);
     a->judged = false;
     return status;
 }
@@ -439,6 +444,7 @@ void job_run_finish(struct job_manager *m, struct active_job *a)
     int64_t threads = a->spec ? job_threads(a->spec, m->slots) : 0;
     struct error e;
 
+    assert_object(a, ACTIVE_JOB_MAGIC);
     if (a->verdict.state == JOB_SUCCEEDED)
         job_estimate_finished(m->store, a->id, threads, clock_now());
     /* For readers of the run directory; the routes make their own. */

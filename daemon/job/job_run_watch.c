@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/assert_always.h"
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/run/attempt.h"
@@ -34,6 +35,8 @@ void job_run_launcher_ended(struct job_manager *m, struct active_job *a)
     launch_reap(&a->process, &a->exit_code, &a->exit_signal);
     watch_observe(
         m, a, (struct job_observation){.event = ON_LAUNCHER_ENDED, .killed = a->exit_signal > 0});
+
+    assert_object(a, ACTIVE_JOB_MAGIC);
 }
 
 static double watch_grace(struct job_manager *m, const struct active_job *a)
@@ -50,6 +53,7 @@ static double watch_grace(struct job_manager *m, const struct active_job *a)
 
 void job_run_cancel(struct job_manager *m, struct active_job *a)
 {
+    assert_object(a, ACTIVE_JOB_MAGIC);
     if (job_run_is_under_way(a) && a->machine.stop == STOP_NONE)
         watch_observe(
             m, a,
@@ -201,6 +205,7 @@ void job_run_read_events(struct active_job *a)
 {
     struct error e;
 
+    assert_object(a, ACTIVE_JOB_MAGIC);
     if (a->ingest && ingest_catch_up(a->ingest, &e))
         job_run_complain(a, "its events cannot be stored yet", &e);
 }
@@ -228,6 +233,7 @@ static void watch_under_way(struct job_manager *m, struct active_job *a)
 
 void job_run_watch(struct job_manager *m, struct active_job *a, bool due)
 {
+    assert_object(a, ACTIVE_JOB_MAGIC);
     if (job_run_is_under_way(a))
         watch_under_way(m, a);
     if (job_run_is_under_way(a)) {
@@ -243,5 +249,6 @@ void job_run_watch(struct job_manager *m, struct active_job *a, bool due)
 
 double job_run_next_at(const struct active_job *a, double now)
 {
+    assert_object(a, ACTIVE_JOB_MAGIC);
     return job_run_is_under_way(a) ? a->machine.due : now + REST_LOOK_SECONDS;
 }

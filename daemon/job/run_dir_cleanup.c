@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/assert_always.h"
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/run/checkpoints.h"
@@ -70,6 +71,7 @@ int job_remove(struct job_manager *m, int64_t id, const char *by, struct error *
     bool own;
     int status = cleanup_paths(m, id, run, removed, e);
 
+    assert_object(m, JOB_MANAGER_MAGIC);
     if (!status)
         status = cleanup_check_ended(m, id, &own, e);
     if (status)
@@ -295,6 +297,7 @@ void cleanup_start(struct job_manager *m)
     size_t count;
     struct error e;
 
+    assert_object(m, JOB_MANAGER_MAGIC);
     if (store_leftover_list(m->store, ids, RETRIES_MAX, &count, &e))
         log_warning("cannot list what ended runs left behind: %s", e.text);
     for (size_t i = 0; i < count; i++)
@@ -304,6 +307,7 @@ void cleanup_start(struct job_manager *m)
 
 void cleanup_stop(struct job_manager *m)
 {
+    assert_object(m, JOB_MANAGER_MAGIC);
     for (struct cleanup_later *later; (later = m->cleanup_later);) {
         m->cleanup_later = later->next;
         free(later->run_dir);
@@ -371,6 +375,7 @@ void cleanup_run(struct job_manager *m, const struct active_job *a)
     struct stat st;
     struct error e;
 
+    assert_object(a, ACTIVE_JOB_MAGIC);
     file_path(path, &e, "%s/stdout.log", a->attempt_dir);
     if (limit > 0 && stat(path, &st) == 0 && st.st_size > limit &&
         cleanup_cut_log(path, st.st_size, limit, &e))

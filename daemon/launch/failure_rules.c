@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/assert_always.h"
 #include "common/buffer.h"
 #include "common/text.h"
 #include "common/run/attempt.h"
@@ -25,7 +26,10 @@ struct failure_rule {
     int64_t count; /* since the daemon's start */
 };
 
+#define FAILURE_RULES_MAGIC 0xfa117e5au
+
 struct failure_rules {
+    unsigned magic;
     struct failure_rule items[FAILURE_RULES_MAX];
     size_t count;
     int64_t unlabelled;
@@ -240,6 +244,7 @@ static int rules_read(struct failure_rules *r, char *text, bool shipped, struct 
 int failure_rules_load(const char *path, struct failure_rules **out, struct error *e)
 {
     struct failure_rules *r = xcalloc(1, sizeof *r);
+    r->magic = FAILURE_RULES_MAGIC;
     struct buffer bad = BUFFER(ERROR_TEXT_BYTES - 512);
     char *text = NULL, *shipped = xstrdup(rules_shipped);
     size_t bytes;
@@ -271,6 +276,7 @@ void failure_rules_destroy(struct failure_rules *r)
 {
     if (!r)
         return;
+    assert_object_ends(r, FAILURE_RULES_MAGIC);
     for (size_t i = 0; i < r->count; i++) {
         regfree(&r->items[i].pattern);
         free(r->items[i].text);
@@ -302,6 +308,7 @@ int failure_rules_find(const struct failure_rules *r, const char *reason, const 
 {
     const char *lines = rules_last_lines(log);
 
+    assert_object(r, FAILURE_RULES_MAGIC);
     for (size_t i = 0; i < r->count; i++)
         if (rules_fits(&r->items[i], reason, strlen(reason)))
             return (int)i;
@@ -314,6 +321,7 @@ int failure_rules_find(const struct failure_rules *r, const char *reason, const 
 
 void failure_rules_apply(const struct failure_rules *r, const char *attempt_dir, struct verdict *v)
 {
+    assert_object(r, FAILURE_RULES_MAGIC);
     if (v->state != JOB_FAILED || v->goes_on)
         return;
     char *log = attempt_dir ? attempt_read_tail(attempt_dir, "stdout.log") : NULL;
@@ -342,11 +350,13 @@ static void rules_add(struct failure_rules *r, const char *label, int64_t count)
 
 void failure_rules_count(struct failure_rules *r, const char *label)
 {
+    assert_object(r, FAILURE_RULES_MAGIC);
     rules_add(r, label, 1);
 }
 
 void failure_rules_inherit(struct failure_rules *r, const struct failure_rules *before)
 {
+    assert_object(r, FAILURE_RULES_MAGIC);
     r->unlabelled += before->unlabelled;
     for (size_t i = 0; i < before->count; i++)
         rules_add(r, before->items[i].label, before->items[i].count);
@@ -359,6 +369,7 @@ json_t *failure_rules_to_json(const struct failure_rules *r, int64_t *unlabelled
                                          [FAILURE_DRAIN_LOG] = "unverified"};
     json_t *list = json_array();
 
+    assert_object(r, FAILURE_RULES_MAGIC);
     for (size_t i = 0; i < r->count; i++) {
         const struct failure_rule *rule = &r->items[i];
         json_t *restart = rule->again ? json_boolean(rule->again == FAILURE_AGAIN) : json_null();

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/assert_always.h"
 #include "common/json.h"
 #include "common/clock.h"
 #include "common/run/attempt.h"
@@ -23,7 +24,11 @@
 /* The job of a dead node is COMPLETING until Slurm marks the node down (SlurmdTimeout). */
 #define COMPLETING_SECONDS 30.0
 
+#define SLURM_MAGIC     0x51063a11u
+#define SLURM_JOB_MAGIC 0x51063b0bu
+
 struct slurm_job {
+    unsigned magic;
     struct slurm_job *next;
     struct slurm *slurm;
     char name[SLURM_NAME_BYTES];
@@ -43,6 +48,7 @@ struct slurm_job {
 
 /* mutex guards everything but the settings and call. */
 struct slurm {
+    unsigned magic;
     struct slurm_settings settings;
     struct slurm_call call;
     void (*told)(void *context);
@@ -297,6 +303,7 @@ static void slurm_free_dead(struct slurm *s)
             continue;
         }
         *at = j->next;
+        assert_object_ends(j, SLURM_JOB_MAGIC);
         free(j->run_dir);
         free(j);
     }
@@ -366,6 +373,7 @@ struct slurm *slurm_create(const struct slurm_settings *settings, void (*told)(v
                            void *context)
 {
     struct slurm *s = xcalloc(1, sizeof *s);
+    s->magic = SLURM_MAGIC;
     s->settings = *settings;
     s->call = (struct slurm_call){.quit = &s->quit};
     s->told = told;
@@ -379,6 +387,7 @@ void slurm_destroy(struct slurm *s)
 {
     if (!s)
         return;
+    assert_object_ends(s, SLURM_MAGIC);
     pthread_mutex_lock(&s->mutex);
     s->quit = true;
     pthread_cond_signal(&s->wake);
@@ -415,7 +424,9 @@ static int slurm_follow(struct slurm *s, const char *name, int64_t job_id, const
     long long first;
     struct slurm_job *j = xcalloc(1, sizeof *j);
 
+    assert_object(s, SLURM_MAGIC);
     *process = (struct launch_process){.pidfd = -1, .gate = -1};
+    j->magic = SLURM_JOB_MAGIC;
     j->run_dir = xstrdup(run_dir);
     snprintf(j->name, sizeof j->name, "%s", name);
     j->slurm = s;
@@ -458,6 +469,7 @@ int slurm_adopt(struct slurm *s, const char *name, int64_t job_id, const char *r
 
 static void slurm_change(struct slurm_job *j, void (*set)(struct slurm_job *))
 {
+    assert_object(j, SLURM_JOB_MAGIC);
     pthread_mutex_lock(&j->slurm->mutex);
     set(j);
     pthread_cond_signal(&j->slurm->wake);
@@ -496,6 +508,7 @@ void slurm_release(struct slurm_job *job)
 
 bool slurm_disown(struct slurm_job *job)
 {
+    assert_object(job, SLURM_JOB_MAGIC);
     pthread_mutex_lock(&job->slurm->mutex);
     bool ended = slurm_job_has_ended(job);
     int64_t ran = ended ? 0 : slurm_id_of_script(job);
@@ -532,6 +545,7 @@ void slurm_forget(struct slurm_job *job)
 
 void slurm_read(struct slurm_job *job, struct slurm_status *status)
 {
+    assert_object(job, SLURM_JOB_MAGIC);
     pthread_mutex_lock(&job->slurm->mutex);
     *status = job->status;
     pthread_mutex_unlock(&job->slurm->mutex);
@@ -539,11 +553,13 @@ void slurm_read(struct slurm_job *job, struct slurm_status *status)
 
 const char *slurm_name(const struct slurm_job *job)
 {
+    assert_object(job, SLURM_JOB_MAGIC);
     return job->name;
 }
 
 int64_t slurm_first_attempt(const struct slurm_job *job)
 {
+    assert_object(job, SLURM_JOB_MAGIC);
     return job->first_attempt;
 }
 

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "common/assert_always.h"
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/system/spawn.h"
@@ -14,7 +15,10 @@
 #define FAILED_SECONDS 3600.0 /* before a retry */
 #define REPORT_BYTES   65536
 
+#define NODE_SELF_MAGIC 0x0de5e1f0u
+
 struct node_self {
+    unsigned magic;
     struct store *store;
     struct job_manager *jobs;
     const char *worker;
@@ -29,7 +33,8 @@ struct node_self *node_self_create(struct store *s, struct job_manager *m, const
 {
     struct node_self *n = xmalloc(sizeof *n);
 
-    *n = (struct node_self){.store = s,
+    *n = (struct node_self){.magic = NODE_SELF_MAGIC,
+                            .store = s,
                             .jobs = m,
                             .worker = worker,
                             .idle_since = clock_monotonic(),
@@ -100,6 +105,7 @@ double node_self_round(struct node_self *n, const struct node_self_settings *set
     double now = clock_monotonic();
     struct job_slots slots;
 
+    assert_object(n, NODE_SELF_MAGIC);
     job_manager_slots(n->jobs, &slots);
     if (slots.used) {
         if (n->check.pid)

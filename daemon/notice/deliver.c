@@ -8,6 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "common/assert_always.h"
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/notify/target.h"
@@ -32,7 +33,10 @@ struct delivery {
     bool used;
 };
 
+#define DELIVER_MAGIC 0xde11ee65u
+
 struct deliver {
+    unsigned magic;
     struct store *store;
     deliver_settings *settings;
     void *context;
@@ -257,6 +261,7 @@ struct deliver *deliver_create(struct store *store, deliver_settings *settings, 
 
     curl_global_init(CURL_GLOBAL_DEFAULT);
     d->multi = must_alloc(curl_multi_init());
+    d->magic = DELIVER_MAGIC;
     d->store = store;
     d->settings = settings;
     d->context = context;
@@ -268,6 +273,7 @@ int deliver_start(struct deliver *d, struct error *e)
 {
     sigset_t all, before;
 
+    assert_object(d, DELIVER_MAGIC);
     /* Signals are handled by the main thread. */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -279,12 +285,14 @@ int deliver_start(struct deliver *d, struct error *e)
 
 void deliver_wake(struct deliver *d)
 {
+    assert_object(d, DELIVER_MAGIC);
     atomic_store(&d->look, true);
     curl_multi_wakeup(d->multi);
 }
 
 void deliver_count(const struct deliver *d, struct deliver_counts *counts)
 {
+    assert_object(d, DELIVER_MAGIC);
     counts->delivered = atomic_load(&d->delivered);
     counts->failed = atomic_load(&d->failed);
     counts->attempts = atomic_load(&d->attempts);
@@ -294,6 +302,7 @@ void deliver_destroy(struct deliver *d)
 {
     if (!d)
         return;
+    assert_object_ends(d, DELIVER_MAGIC);
     atomic_store(&d->stop, true);
     curl_multi_wakeup(d->multi);
     if (d->started)

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/assert_always.h"
 #include "common/clock.h"
 #include "common/text.h"
 #include "common/system/file.h"
@@ -18,7 +19,10 @@
 #define MAIL_SECONDS      60.0
 #define MAIL_OUTPUT_BYTES 4096
 
+#define MAIL_MAGIC 0x3a11b0f5u
+
 struct mail {
+    unsigned magic;
     struct spawn command;
     double until; /* monotonic */
     char program[256];
@@ -71,6 +75,7 @@ int mail_create(const struct outbox_notice *n, const struct notice_settings *set
     if (input < 0)
         return input;
     struct mail *m = xcalloc(1, sizeof *m);
+    m->magic = MAIL_MAGIC;
     m->command = SPAWN_NONE;
     int status = mail_start(m, n, settings, input, e);
     close(input);
@@ -83,6 +88,7 @@ int mail_create(const struct outbox_notice *n, const struct notice_settings *set
 
 int mail_pidfd(const struct mail *m)
 {
+    assert_object(m, MAIL_MAGIC);
     return m->command.pidfd;
 }
 
@@ -121,6 +127,7 @@ static void mail_judge(const struct mail *m, struct post_outcome *o)
 
 bool mail_look(struct mail *m, struct post_outcome *o)
 {
+    assert_object(m, MAIL_MAGIC);
     if (spawn_look(&m->command, 0)) {
         mail_judge(m, o);
         return true;
@@ -136,6 +143,7 @@ void mail_destroy(struct mail *m)
 {
     if (!m)
         return;
+    assert_object_ends(m, MAIL_MAGIC);
     spawn_clear(&m->command);
     free(m);
 }

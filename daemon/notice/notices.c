@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "common/assert_always.h"
 #include "common/clock.h"
 #include "common/json.h"
 #include "common/log.h"
@@ -16,7 +17,10 @@
 #include "daemon/store/store.h"
 #include "daemon/store/store_open.h"
 
+#define NOTICES_MAGIC 0x0071ce55u
+
 struct notices {
+    unsigned magic;
     struct store *store;
     pthread_mutex_t mutex; /* guards settings */
     struct notice_settings *settings;
@@ -29,6 +33,7 @@ static struct notice_settings *notices_hold_settings(void *context)
 {
     struct notices *n = context;
 
+    assert_object(n, NOTICES_MAGIC);
     pthread_mutex_lock(&n->mutex);
     struct notice_settings *s = n->settings;
     atomic_fetch_add(&s->references, 1);
@@ -71,6 +76,7 @@ struct notices *notices_create(struct store *store, struct notice_settings *firs
 {
     struct notices *n = xcalloc(1, sizeof *n);
 
+    n->magic = NOTICES_MAGIC;
     n->store = store;
     n->settings = first;
     pthread_mutex_init(&n->mutex, NULL);
@@ -82,11 +88,13 @@ struct notices *notices_create(struct store *store, struct notice_settings *firs
 
 int notices_start(struct notices *n, struct error *e)
 {
+    assert_object(n, NOTICES_MAGIC);
     return deliver_start(n->deliver, e);
 }
 
 void notices_set(struct notices *n, struct notice_settings *fresh)
 {
+    assert_object(n, NOTICES_MAGIC);
     pthread_mutex_lock(&n->mutex);
     struct notice_settings *last = n->settings;
     n->settings = fresh;
@@ -104,6 +112,7 @@ int notices_test(struct notices *n, const char *target, enum notice_format forma
     int64_t count = 0;
     struct sql *c = sql_write_begin(n->store, true, e);
 
+    assert_object(n, NOTICES_MAGIC);
     if (!c)
         return -(int)e->code;
     snprintf(key, sizeof key, "test %.6f %lld", now, (long long)atomic_fetch_add(&number, 1));
@@ -132,6 +141,7 @@ void notices_count(const struct notices *n, struct notices_counts *counts)
 {
     struct deliver_counts sent;
 
+    assert_object(n, NOTICES_MAGIC);
     deliver_count(n->deliver, &sent);
     *counts = (struct notices_counts){atomic_load(&n->raised), sent.delivered, sent.failed,
                                       sent.attempts};
@@ -141,6 +151,7 @@ void notices_destroy(struct notices *n)
 {
     if (!n)
         return;
+    assert_object_ends(n, NOTICES_MAGIC);
     store_on_fact(n->store, NULL, NULL, NULL);
     store_on_commit(n->store, NULL, n);
     deliver_destroy(n->deliver);

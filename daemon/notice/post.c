@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include <config.h>
+#include "common/assert_always.h"
 #include "common/clock.h"
 #include "common/notify/target.h"
 #include "daemon/notice/address.h"
@@ -20,7 +21,10 @@
 #define ANSWER_BYTES    ((size_t)64 << 10) /* read and discarded */
 #define RETRY_AFTER_MAX 3600
 
+#define POST_MAGIC 0x9057b0f5u
+
 struct post {
+    unsigned magic;
     CURL *curl;
     const struct outbox_notice *notice;
     const struct notice_settings *settings;
@@ -181,7 +185,8 @@ int post_create(const struct outbox_notice *n, const struct notice_settings *set
     const char *why;
     int status = 0;
 
-    *p = (struct post){.curl = must_alloc(curl_easy_init()),
+    *p = (struct post){.magic = POST_MAGIC,
+                       .curl = must_alloc(curl_easy_init()),
                        .notice = n,
                        .settings = settings,
                        .url = xstrdup(n->target),
@@ -204,6 +209,7 @@ int post_create(const struct outbox_notice *n, const struct notice_settings *set
 
 CURL *post_handle(struct post *p)
 {
+    assert_object(p, POST_MAGIC);
     return p->curl;
 }
 
@@ -211,6 +217,7 @@ void post_destroy(struct post *p)
 {
     if (!p)
         return;
+    assert_object_ends(p, POST_MAGIC);
     curl_easy_cleanup(p->curl);
     curl_slist_free_all(p->headers);
     free(p->body);
@@ -282,6 +289,7 @@ bool post_done(struct post *p, CURLcode code, struct post_outcome *o)
     curl_off_t after = 0;
     long status = 0;
 
+    assert_object(p, POST_MAGIC);
     *o = (struct post_outcome){.state = OUTBOX_WAITING};
     curl_easy_getinfo(p->curl, CURLINFO_RESPONSE_CODE, &status);
     if (code != CURLE_OK && !(code == CURLE_WRITE_ERROR && p->answer_bytes > ANSWER_BYTES))

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/assert_always.h"
 #include "common/json.h"
 #include "common/xalloc.h"
 #include "daemon/store/job_row.h"
@@ -153,10 +154,13 @@ int store_event_each(struct store *s, const struct store_event_range *range,
 {
     struct sql *c = sql_read_begin(s);
     sqlite3_stmt *row = event_read_select(c, range, e);
+    int64_t last = range->after;
     int status;
 
     while ((status = sql_row(c, row, e)) > 0) {
         struct store_event_row event = event_of(row);
+        assert_always(event.id > last);
+        last = event.id;
         if (!visit(context, &event)) {
             sql_done(row);
             status = 0;

@@ -3,6 +3,8 @@
  * group. Each write has a savepoint of its own, so a failed one undoes nothing of the others. */
 #include "daemon/store/group_commit.h"
 
+#include "common/assert_always.h"
+
 #include "daemon/store/store_internal.h"
 
 struct sql_member {
@@ -86,6 +88,7 @@ int sql_write_grouped(struct store *s, sql_write *write, void *context, struct e
 {
     struct sql_member own = {.write = write, .context = context, .e = e};
 
+    assert_object(s, STORE_MAGIC);
     pthread_mutex_lock(&s->grouping);
     *s->group_end = &own;
     s->group_end = &own.next;
@@ -98,6 +101,7 @@ int sql_write_grouped(struct store *s, sql_write *write, void *context, struct e
         pthread_mutex_lock(&s->grouping);
         for (struct sql_member *m = group, *next; m; m = next) {
             next = m->next; /* a member that is done may be gone as soon as the mutex is free */
+            assert_always(!m->done);
             m->done = true;
         }
         s->group_leads = false;

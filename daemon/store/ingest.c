@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "common/assert_always.h"
 #include "common/json.h"
 #include "daemon/store/attempt.h"
 #include "daemon/store/event.h"
@@ -254,6 +255,9 @@ static int ingest_batch(struct sql *c, const struct store_batch *batch, struct e
 
 int store_ingest(struct store *s, const struct store_batch *batch, struct error *e)
 {
+    assert_always(batch->to_bytes >= batch->from_bytes);
+    for (size_t i = 1; i < batch->count; i++)
+        assert_always(batch->events[i].seq > batch->events[i - 1].seq);
     return sql_transaction(s, false, c, e, ingest_batch(c, batch, e));
 }
 

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "common/assert_always.h"
 #include "common/clock.h"
 #include "common/xalloc.h"
 #include "daemon/store/store_internal.h"
@@ -37,6 +38,7 @@ int sql_error(sqlite3 *db, struct error *e, const char *what)
 
 sqlite3 *sql_db(struct sql *c)
 {
+    assert_object(c, SQL_MAGIC);
     return c->db;
 }
 
@@ -88,6 +90,7 @@ static sqlite3_stmt *sql_run_query(struct sql *c, struct error *e, const char *s
 {
     sqlite3_stmt *statement = sql_prepared(c, sql);
 
+    assert_object(c, SQL_MAGIC);
     if (!statement) {
         sql_error(c->db, e, "preparing a statement");
         return NULL;
@@ -120,6 +123,7 @@ sqlite3_stmt *sql_query(struct sql *c, struct error *e, const char *sql, const c
 
 int sql_row(struct sql *c, sqlite3_stmt *statement, struct error *e)
 {
+    assert_object(c, SQL_MAGIC);
     if (!statement)
         return -(int)e->code;
     int code = sqlite3_step(statement);
@@ -219,6 +223,7 @@ int64_t sql_int(sqlite3_stmt *statement, int column, int64_t fallback)
 
 int sql_set_durable(struct sql *c, bool durable, struct error *e)
 {
+    assert_object(c, SQL_MAGIC);
     if (c->durable == durable)
         return 0;
     const char *sql = durable ? "pragma synchronous = full" : "pragma synchronous = normal";
@@ -249,6 +254,7 @@ struct sql *sql_write_begin(struct store *s, bool durable, struct error *e)
     double since = clock_monotonic();
     bool watched = s->watches && pthread_equal(pthread_self(), s->watched);
 
+    assert_object(s, STORE_MAGIC);
     if (watched)
         atomic_store(&s->waits_since, since);
     pthread_mutex_lock(&s->writing);
@@ -265,8 +271,11 @@ struct sql *sql_write_begin(struct store *s, bool durable, struct error *e)
 
 int sql_write_end(struct store *s, struct sql *c, int status, struct error *e)
 {
+    assert_object(s, STORE_MAGIC);
+    assert_always(c == &s->writer);
     if (status == 0)
         status = sql_run(c, e, NULL, "commit", "");
+    assert_always(status || sqlite3_txn_state(c->db, NULL) == SQLITE_TXN_NONE);
     if (status && !sqlite3_get_autocommit(c->db)) /* a full disk may have rolled back already */
         sqlite3_exec(c->db, "rollback", NULL, NULL, NULL);
     if (status == 0)
@@ -282,6 +291,7 @@ int sql_write_end(struct store *s, struct sql *c, int status, struct error *e)
 
 struct sql *sql_read_begin(struct store *s)
 {
+    assert_object(s, STORE_MAGIC);
     pthread_mutex_lock(&s->lending);
     while (s->free_count == 0)
         pthread_cond_wait(&s->returned, &s->lending);
@@ -292,7 +302,11 @@ struct sql *sql_read_begin(struct store *s)
 
 void sql_read_end(struct store *s, struct sql *c)
 {
+    assert_object(s, STORE_MAGIC);
+    assert_always(c >= s->readers && c < s->readers + STORE_READERS);
+    assert_always(sqlite3_txn_state(c->db, NULL) == SQLITE_TXN_NONE);
     pthread_mutex_lock(&s->lending);
+    assert_always(s->free_count < STORE_READERS);
     s->free_readers[s->free_count++] = c;
     pthread_cond_signal(&s->returned);
     pthread_mutex_unlock(&s->lending);
@@ -300,5 +314,6 @@ void sql_read_end(struct store *s, struct sql *c)
 
 int store_call_hook(struct sql *c, const struct store_fact *fact, struct error *e)
 {
+    assert_object(c, SQL_MAGIC);
     return c->hook ? c->hook(c, fact, c->hook_context, e) : 0;
 }

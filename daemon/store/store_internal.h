@@ -12,7 +12,11 @@
 #define SQL_STATEMENTS 128
 #define SQL_BUSY_MS    5000
 
+#define SQL_MAGIC   0x50a1c0deu
+#define STORE_MAGIC 0x7a1e57a6u
+
 struct sql {
+    unsigned magic;
     sqlite3 *db;
     bool durable;          /* synchronous=FULL */
     store_fact_hook *hook; /* of store_on_fact */
@@ -26,6 +30,7 @@ struct sql {
 };
 
 struct store {
+    unsigned magic;
     struct store_identity identity;
     char *jobs_dir;
     pthread_mutex_t writing; /* from sql_write_begin to sql_write_end */

@@ -47,6 +47,7 @@ static int store_open_connection(struct sql *c, const char *path, int flags, str
 {
     int code = sqlite3_open_v2(path, &c->db, flags | SQLITE_OPEN_NOMUTEX, NULL);
 
+    c->magic = SQL_MAGIC;
     if (code == SQLITE_OK)
         code = sqlite3_busy_timeout(c->db, SQL_BUSY_MS);
     if (code == SQLITE_OK)
@@ -60,6 +61,7 @@ static int store_open_connection(struct sql *c, const char *path, int flags, str
 
 static void store_close_connection(struct sql *c)
 {
+    c->magic = 0;
     for (int i = 0; i < c->count; i++)
         sqlite3_finalize(c->statements[i].statement);
     sqlite3_close(c->db);
@@ -175,11 +177,13 @@ static int store_read_identity(struct store *s, const char *path, struct error *
 
 const struct store_identity *store_identity(const struct store *s)
 {
+    assert_object(s, STORE_MAGIC);
     return &s->identity;
 }
 
 int store_set_jobs_dir(struct store *s, const char *jobs_dir, struct error *e)
 {
+    assert_object(s, STORE_MAGIC);
     free(s->jobs_dir);
     s->jobs_dir = strdup(jobs_dir);
     return s->jobs_dir ? 0 : error_set(e, ERR_NO_MEMORY, "no memory for the store");
@@ -264,6 +268,7 @@ int store_open(const char *path, struct store **out, struct error *e)
         (made && store_make_database(path, e)))
         return -(int)e->code;
     struct store *s = xcalloc(1, sizeof *s);
+    s->magic = STORE_MAGIC;
     atomic_init(&s->commits, 1);
     pthread_mutex_init(&s->counting, NULL);
     pthread_mutex_init(&s->writing, NULL);
@@ -284,6 +289,7 @@ void store_close(struct store *s)
 {
     if (!s)
         return;
+    assert_object_ends(s, STORE_MAGIC);
     for (int i = 0; i < STORE_READERS; i++)
         store_close_connection(&s->readers[i]);
     store_close_connection(&s->writer); /* the last one writes the log back into the database */
@@ -307,6 +313,7 @@ int store_check(struct store *s, struct error *e)
 
 void store_watch_thread(struct store *s)
 {
+    assert_object(s, STORE_MAGIC);
     s->watched = pthread_self();
     s->watches = true;
 }
@@ -315,6 +322,7 @@ double store_wait_seconds(struct store *s)
 {
     double since = atomic_load(&s->waits_since);
 
+    assert_object(s, STORE_MAGIC);
     return since > 0 ? clock_monotonic() - since : 0;
 }
 
@@ -322,6 +330,7 @@ void store_on_commit(struct store *s, void (*committed)(void *context), void *co
 {
     int i = 0;
 
+    assert_object(s, STORE_MAGIC);
     pthread_mutex_lock(&s->writing);
     while (i < STORE_LISTENERS &&
            (committed ? s->listeners[i].committed != NULL : s->listeners[i].context != context))
@@ -337,6 +346,7 @@ void store_on_commit(struct store *s, void (*committed)(void *context), void *co
 void store_on_fact(struct store *s, store_fact_hook *hook, store_rollback_hook *rollback_hook,
                    void *context)
 {
+    assert_object(s, STORE_MAGIC);
     pthread_mutex_lock(&s->writing);
     s->writer.hook = hook;
     s->writer.rollback_hook = rollback_hook;
@@ -365,6 +375,7 @@ static int store_copy_pages(sqlite3 *from, sqlite3 *to, struct error *e)
  * carry all of it over while it holds the writer. */
 static void store_set_checkpoints(struct store *s, int more)
 {
+    assert_object(s, STORE_MAGIC);
     pthread_mutex_lock(&s->writing);
     s->backups += more;
     sqlite3_wal_autocheckpoint(s->writer.db, s->backups ? 0 : CHECKPOINT_PAGES);

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/assert_always.h"
 #include "common/buffer.h"
 #include "common/json.h"
 #include "common/system/file.h"
@@ -26,7 +27,10 @@ struct token {
     double allowance, counted_at; /* requests left at that time */
 };
 
+#define TOKENS_MAGIC 0x70ce2500u
+
 struct tokens {
+    unsigned magic;
     pthread_mutex_t mutex;
     char *path;
     struct token *items;
@@ -130,6 +134,7 @@ int tokens_open(const char *path, struct tokens **out, struct error *e)
     if (sodium_init() < 0)
         return error_set(e, ERR_INTERNAL, "libsodium cannot be initialised: no random numbers");
     t = xcalloc(1, sizeof *t);
+    t->magic = TOKENS_MAGIC;
     t->path = xstrdup(path);
     pthread_mutex_init(&t->mutex, NULL);
     t->next = 1;
@@ -145,6 +150,7 @@ void tokens_close(struct tokens *t)
 {
     if (!t)
         return;
+    assert_object_ends(t, TOKENS_MAGIC);
     pthread_mutex_destroy(&t->mutex);
     if (t->items)
         sodium_memzero(t->items, t->count * sizeof *t->items);
@@ -159,6 +165,7 @@ int tokens_create(struct tokens *t, const char *name, enum role role, double exp
     unsigned char secret[SECRET_BYTES];
     int status = 0;
 
+    assert_object(t, TOKENS_MAGIC);
     *as_shown = NULL;
     pthread_mutex_lock(&t->mutex);
     if (t->count >= TOKENS_MAX) {
@@ -193,6 +200,7 @@ json_t *tokens_list(struct tokens *t)
 {
     json_t *list = json_array();
 
+    assert_object(t, TOKENS_MAGIC);
     pthread_mutex_lock(&t->mutex);
     for (size_t i = 0; i < t->count; i++)
         json_array_append_new(list, token_to_json(&t->items[i]));
@@ -222,6 +230,7 @@ static int tokens_remove(struct tokens *t, int64_t id, struct error *e)
 
 int tokens_revoke(struct tokens *t, int64_t id, struct error *e)
 {
+    assert_object(t, TOKENS_MAGIC);
     pthread_mutex_lock(&t->mutex);
     int status = tokens_remove(t, id, e);
     pthread_mutex_unlock(&t->mutex);
@@ -243,6 +252,7 @@ static bool token_has_expired(const struct token *k, double now)
 
 bool tokens_alive(struct tokens *t, int64_t id, double now)
 {
+    assert_object(t, TOKENS_MAGIC);
     pthread_mutex_lock(&t->mutex);
     const struct token *k = token_find_token(t, id);
     bool alive = k && !token_has_expired(k, now);
@@ -295,6 +305,7 @@ int tokens_check(struct tokens *t, const char *text, double now, int64_t per_sec
     char *end = NULL;
     bool formed = strncmp(text, "traind-", 7) == 0 && text[7] >= '1' && text[7] <= '9';
 
+    assert_object(t, TOKENS_MAGIC);
     errno = 0;
     long long id = formed ? strtoll(text + 7, &end, 10) : 0;
     owner->id = !formed || errno || *end != '-' ? 0 : id;

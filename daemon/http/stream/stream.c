@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/assert_always.h"
 #include "common/buffer.h"
 #include "common/clock.h"
 #include "common/log.h"
@@ -24,7 +25,10 @@
 #define PENDING_BYTES ((size_t)256 << 20) /* for a page and the largest event */
 #define FOLLOW_EVENTS 4096u               /* read by the thread at once */
 
+#define STREAM_MAGIC 0x57bea3e5u
+
 struct stream {
+    unsigned magic;
     struct stream *next;
     struct streams *all;
     char client[CLIENT_BYTES];
@@ -40,7 +44,10 @@ struct stream {
     size_t pending_from;
 };
 
+#define STREAMS_MAGIC 0x57bea3a1u
+
 struct streams {
+    unsigned magic;
     struct store *store;
     struct tokens *tokens;
     struct streams_limits limits;
@@ -309,6 +316,7 @@ static ssize_t stream_read(void *context, uint64_t position, char *buffer, size_
 {
     struct stream *s = context;
 
+    assert_object(s, STREAM_MAGIC);
     (void)position;
     pthread_mutex_lock(&s->all->lock);
     ssize_t bytes = stream_send_some(s, buffer, room);
@@ -357,8 +365,10 @@ int stream_open(struct streams *all, const struct stream_request *request, struc
     int64_t newest;
     struct stream *s = xcalloc(1, sizeof *s);
 
+    assert_object(all, STREAMS_MAGIC);
     *out = NULL;
-    *s = (struct stream){.all = all,
+    *s = (struct stream){.magic = STREAM_MAGIC,
+                         .all = all,
                          .token = request->token,
                          .job_id = request->job_id,
                          .after = request->after,
@@ -385,11 +395,13 @@ void stream_close(struct stream *s)
 {
     if (!s)
         return;
+    assert_object_ends(s, STREAM_MAGIC);
     pthread_mutex_lock(&s->all->lock);
     for (struct stream **at = &s->all->first; *at; at = &(*at)->next)
         if (*at == s) {
             *at = s->next;
             s->all->count--;
+            assert_always(s->all->count >= 0);
             break;
         }
     pthread_mutex_unlock(&s->all->lock);
@@ -404,6 +416,7 @@ static void stream_close_context(void *context)
 
 struct MHD_Response *stream_response(struct stream *s, struct MHD_Connection *connection)
 {
+    assert_object(s, STREAM_MAGIC);
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
 
@@ -427,6 +440,7 @@ int streams_create(struct store *store, struct tokens *tokens, const struct stre
         free(all);
         return error_set(e, ERR_NO_MEMORY, "no memory for streams");
     }
+    all->magic = STREAMS_MAGIC;
     all->store = store;
     all->tokens = tokens;
     all->limits = *limits;
@@ -462,6 +476,7 @@ void streams_destroy(struct streams *all)
 {
     if (!all)
         return;
+    assert_object_ends(all, STREAMS_MAGIC);
     streams_stop(all);
     pthread_cond_destroy(&all->change);
     pthread_mutex_destroy(&all->lock);
@@ -471,6 +486,7 @@ void streams_destroy(struct streams *all)
 
 int64_t streams_count(struct streams *all)
 {
+    assert_object(all, STREAMS_MAGIC);
     pthread_mutex_lock(&all->lock);
     int64_t count = all->count;
     pthread_mutex_unlock(&all->lock);

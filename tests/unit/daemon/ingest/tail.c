@@ -1,5 +1,6 @@
 #include <criterion/criterion.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -129,4 +130,18 @@ Test(tail, a_line_without_end_comes_in_marked_pieces)
     cr_assert_eq(tail_next(), 1);
     cr_assert_not(chunk.overlong);
     cr_assert_str_eq(chunk.text + strlen(chunk.text) + 1, "short");
+}
+
+Test(tail, aborts_if_its_position_would_go_back, .signal = SIGABRT)
+{
+    append_lines("one\ntwo\n");
+    cr_assert_eq(tail_next(), 1);
+    tail_advance(tail, 4);
+}
+
+Test(tail, aborts_if_its_position_would_pass_what_was_read, .signal = SIGABRT)
+{
+    append_lines("one\ntwo\n");
+    cr_assert_eq(tail_next(), 1);
+    tail_advance(tail, 9);
 }

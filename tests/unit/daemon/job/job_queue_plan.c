@@ -1,6 +1,7 @@
 /* Limits of one user in the queue, and how use counts in its order. */
 #include <criterion/criterion.h>
 #include <math.h>
+#include <signal.h>
 #include <string.h>
 
 #include "daemon/job/job_queue_plan.h"
@@ -82,4 +83,12 @@ Test(queue_plan, counts_use_as_points_of_priority)
     cr_assert_eq(queue_place(1000, 2, 60, &fair, 0.5), 880 + 300);
     /* Whoever waits comes first: what use costs has an end. */
     cr_assert_lt(queue_place(1000, 0, 60, &fair, 1), queue_place(1000 + 601, 0, 60, &fair, 0));
+}
+
+Test(queue_plan, aborts_if_a_job_starts_that_does_not_fit, .signal = SIGABRT)
+{
+    struct queue_plan *p = queue_plan_create(8, NULL, NULL, 0);
+    struct queue_waiting job = {.id = 1, .slots = 9, .length = unknown};
+
+    queue_plan_started(p, &job, NULL);
 }

@@ -100,3 +100,23 @@ Test(sql, one_more_listener_is_a_bug, .signal = SIGABRT)
     file_remove_tree(folder, NULL); /* the end of this test is not followed by a teardown */
     store_on_commit(store, count_told, &contexts[STORE_LISTENERS]);
 }
+
+/* It would keep its snapshot, and SQLite could no longer shorten the log. */
+Test(sql, aborts_if_a_reader_is_given_back_within_a_transaction, .signal = SIGABRT)
+{
+    struct sql *c = sql_read_begin(store);
+    sqlite3_stmt *row = sql_query(c, &e, "select name from sqlite_schema", "");
+
+    cr_assert_eq(sql_row(c, row, &e), 1);
+    sql_read_end(store, c);
+}
+
+Test(sql, aborts_if_the_writer_is_given_back_as_a_reader, .signal = SIGABRT)
+{
+    sql_read_end(store, sql_write_begin(store, false, &e));
+}
+
+Test(sql, aborts_if_an_object_is_not_what_it_should_be, .signal = SIGABRT)
+{
+    sql_db((struct sql *)(void *)store);
+}
