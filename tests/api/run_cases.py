@@ -13,14 +13,14 @@ The format, by example (doc/how-to-add-a-test.md explains it):
     a job: POST /v1/jobs as submit
         Idempotency-Key: k1                        headers, then a body: text, @FILE, bytes ESCAPES, or JSON + JSON (a merge patch)
         $fixture + {"name": "steps=4"}
-        -> 201                                     a status (an ERE), or "eventually STATUS": repeat until all of it holds
+        -> 201; /state = "queued"                  a status (an ERE), and checks, here or in lines of their own; or "eventually STATUS": repeat until all of it holds
         $id = /id                                  captured for later cases; also: header NAME
         /tags/0 = "a"                              POINTER [sorted|length] = != < > JSON, ~ !~ ERE, has lacks JSON, is TYPE|missing;
-        header Location ~ ^/v1/jobs/               in a pointer * is every element and [KEY=VALUE] those with it
+        header Location ~ ^/v1/jobs/               in a pointer * is every element and [KEY=VALUE] those with it, A,B members as a list
         body ~ words
         sql select count(*) from job => 1          sql and run (by bash): also alone, between cases, and before the arrow
 """
-import http.client, io, json, os, re, select, shutil, signal, socket, sqlite3, subprocess, sys, tempfile, time
+import http.client, io, json, os, re, select, shutil, signal, socket, sqlite3, subprocess, sys, tempfile, time, urllib.parse
 
 SOURCE = os.environ.get("top_srcdir") or os.path.abspath(os.path.dirname(__file__) + "/../..")
 BUILD = os.environ.get("top_builddir") or os.getcwd()
@@ -30,7 +30,7 @@ PATTERNS = [(m, p, re.compile(re.sub(r"{\w+}", "[^/?]+", p) + r"(\?|$)")) for m,
 REACH = {r["name"]: {r["name"], *r["includes"]} for r in OPENAPI["x-roles"]}
 FIXTURE = """{"cluster": {"workers_per_node": 2, "threads_per_worker": 1}, "data": {"train": "synthetic", "train_images": 64},
  "batch_per_worker": 4, "steps": 4, "restart": {"max": 0}, "model": {"image_size": 32, "classes": 10}}"""
-HEAD = re.compile(r"(?P<name>.+?): (?P<method>[A-Za-z]+|\$method) (?P<path>\".*\"|[/$]\S*)(?: as (?P<who>[\w$]+))?(?: (?P<rest>.*))?$")
+HEAD = re.compile(r"(?P<name>.+?): (?P<method>(?!run |sql )[A-Za-z]+|\$method) (?P<path>\".*\"|[/$]\S*)(?: as (?P<who>[\w$]+))?(?: (?P<rest>.*))?$")
 ACTION = re.compile(r"(?:(?P<name>[^\"$]+?): )?(?P<eventually>eventually )?(?P<verb>sql|run) (?P<text>.*?)(?: (?P<op>=>|=~) ?(?P<wanted>.*))?$")
 TYPES = {"number": (int, float), "string": str, "array": list, "object": dict, "boolean": bool, "null": type(None)}
 
@@ -50,14 +50,13 @@ class Case:
             self.add(m["rest"])
 
     def add(self, text):
-        if self.wanted is not None:
-            self.lines.append((True, text))
-            return
-        before, arrow, after = ((" " + text).partition(" -> "))
+        before, arrow, after = (" " + text).partition(" -> ") if self.wanted is None else ("", "", text)
         if before.strip():
             self.lines.append((False, before.strip()))
+        checks = re.split(r"; (?=/|header |body |\$\w+ = )", after.strip())
         if arrow:
-            self.wanted = after.strip()
+            self.wanted = checks.pop(0)
+        self.lines += [(True, check) for check in checks if check]
 
 
 def values_of(words):
@@ -88,7 +87,8 @@ def read_cases(path):
                     at += 1
                 names, end = loop[1].replace("$", "").split(), at
                 for word in values_of(words):
-                    end = block(at, {**bound, **dict(zip(names, word.split(None, len(names) - 1) if len(names) > 1 else [word]))}, out)
+                    parts = (word.split(None, len(names) - 1) if len(names) > 1 else [word]) + [""] * len(names)
+                    end = block(at, {**bound, **dict(zip(names, parts))}, out)
                 at = end
             elif text[0].isspace():
                 out[-1].add(text.strip())
@@ -100,6 +100,9 @@ def read_cases(path):
 
     items = []
     block(0, {}, items)
+    for case in items:
+        if isinstance(case, Case) and case.wanted is None:
+            sys.exit("%s:%d: this case does not say what it expects" % (path, case.line))
     return items
 
 
@@ -262,6 +265,8 @@ def follow(value, pointer):
             key, _, wanted = word[1:-1].partition("=")
             found = list(value.values()) if isinstance(value, dict) else value
             return [follow(v, rest) for v in found if word == "*" or str(v.get(key)) == wanted]
+        if "," in word and isinstance(value, dict) and not rest:
+            return [value.get(key) for key in word.split(",")]
         try:
             value = value[int(word)] if isinstance(value, list) else value[word]
         except (KeyError, IndexError, TypeError, ValueError):
@@ -299,7 +304,7 @@ def compare(what, got, op, text, root=None):
     elif op == "is":
         good = isinstance(got, TYPES[text]) and (text != "number" or not isinstance(got, bool))
     else:
-        wanted = follow(root, text) if text.startswith("/") else json.loads(text)
+        wanted = follow(root, text) if text.startswith("/") else len(json.loads(text[:-7])) if text.endswith("] length") else json.loads(text)
         same = got == wanted and isinstance(got, bool) == isinstance(wanted, bool)
         good = {"=": lambda: same, "!=": lambda: not same, "<": lambda: got < wanted, ">": lambda: got > wanted,
                 "has": lambda: wanted in got, "lacks": lambda: wanted not in got}[op]()
@@ -361,7 +366,7 @@ class Answer:
 class Run:
     def __init__(self, path, only):
         self.path, self.only, self.daemon, self.count, self.failed = path, only, Daemon(), 0, 0
-        self.variables = {"fixture": FIXTURE, "work": self.daemon.work, "state": self.daemon.state, "top": SOURCE, "build": BUILD}
+        self.variables = {"fixture": FIXTURE, "work": self.daemon.work, "state": self.daemon.state, "top": SOURCE, "build": BUILD, "now": str(int(time.time()))}
 
     def report(self, name, line, details):
         self.failed += bool(details)
@@ -482,10 +487,21 @@ class Run:
                 capture = re.match(r"\$(\w+) = (.*)$", text)
                 if capture:
                     value = answer.look_up(substitute(capture[2], variables))
-                    self.variables[capture[1]] = value if isinstance(value, str) else json.dumps(value)
+                    self.variables[capture[1]] = value if capture[2].startswith("header ") else json.dumps(value).strip('"')
                     variables = self.names(case.bound)
+                elif text.startswith("pages of "):
+                    self.check_pages(path, who, answer.document, *text.split()[2:])
                 else:
                     answer.check(substitute(text, variables))
+
+    def check_pages(self, path, who, whole, limit, pointer):
+        """Pages of so many have the same at the pointer as the whole list."""
+        found, after, path = [], "", re.sub(r"&limit=\d+|limit=\d+&?", "", path) + "&limit=" + limit
+        while after is not None and len(found) <= 1000:
+            page = self.daemon.request("GET", path.replace("?&", "?") + after, [], None, who).document
+            found += follow(page, pointer)
+            after = page["next"] and "&after=" + urllib.parse.quote(str(page["next"]))
+        compare("its pages of " + limit, found, "=", json.dumps(follow(whole, pointer)))
 
     def check_status(self, method, path, status):
         """The answer's status is one that openapi.json has for the route, or one of HTTP's own, which any path can have."""

@@ -93,4 +93,27 @@ fails 'can be reached from other machines, which needs tokens and TLS' "an addre
 activate "127.0.0.1:$(free_port)" "127.0.0.1:$port" --
 fails 'passed two TCP sockets' "two TCP sockets"
 
+# ------------------------------------------------------------------ the check of this machine, once no job has run for a second
+
+printf '%s\n' 'node_check_seconds = 1' "worker = $top_builddir/tests/bin/train-worker" >"$work/traind.conf"
+checked() {
+    get "/v1/nodes/$(hostname -s)" | jq -e '.gflops > 0' >/dev/null
+}
+checks_itself() { # a busy machine's check may take longer than it may, and the next one comes in an hour: then by another daemon
+    local began
+    for _ in 1 2 3 4 5 6 7 8 9 10; do
+        began=$SECONDS
+        start_daemon --config "$work/traind.conf"
+        until checked || [ $((SECONDS - began)) -ge 90 ]; do tap_sleep 0.1; done
+        ! checked || return 0
+        stop_daemon
+    done
+    return 1
+}
+ok "the daemon checks its machine when it is idle" checks_itself
+call "/v1/nodes/$(hostname -s)"
+json '[.history[].phase] | unique' '["self"]' "the check is its own"
+json '.verdict == (if .load > 0 then "unknown" else "fine" end) and .memory_gb_per_sec > 0 and .report.host != null' true \
+    "the machine is fine, unless others computed meanwhile"
+ok "stop" stop_daemon
 done_testing
