@@ -27,7 +27,7 @@ clean() { # DIALECT SCRIPT
 }
 
 if command -v shellcheck >/dev/null; then
-    for script in ./bootstrap ./quickstart ./runtests ./setup/in-debian ./setup/lib.sh $(files -name '*.sh'); do
+    for script in ./bootstrap ./quickstart ./runtests ./setup/in-debian ./setup/lib.sh ./setup/lists $(files -name '*.sh'); do
         ok "shellcheck $script" clean bash "$script"
     done
     for script in ./etc/slurm/*.in; do
@@ -59,12 +59,14 @@ else
     ok "C files are formatted by .clang-format" unformatted
 fi
 
+# A script that setup/lists takes for something else, or a C file outside the folders that it names, would not run.
 unlisted() {
     local script out=
-    for script in $(grep -rlE --include='*.sh' '^done_testing' tests | sort) $(find tests/unit -name '*.c' | sort) tests/api/cases/*.cases tests/browser/*.mjs; do
-        grep -qF "$script" tests/Makefile.inc || out+=" $script"
+    for script in $(grep -rlE --include='*.sh' '^done_testing' tests | grep -vE '^tests/(analyze|soak|tsan|tap)' | sort) \
+        $(find tests/unit -name '*.c' ! -name data_fixture.c | sort) tests/api/cases/*.cases; do
+        grep -qxE "(SHELL_TESTS|ALONE_TESTS|[a-z_]+_unit_SOURCES) \+= $script" lists.mk || out+=" $script"
     done
-    echo "${out:+not in tests/Makefile.inc:$out}"
+    echo "${out:+in no list of tests in lists.mk:$out}"
     [ -z "$out" ]
 }
 ok "every test is run" unlisted

@@ -22,7 +22,7 @@ ln -s "$top_builddir/worker/.libs/libtrainengine.so" "$work/x86-64-v2/"
 ln -s "$top_builddir/worker/v3/.libs" "$work/x86-64-v3"
 
 # Of all that has vectors. The models' tests take minutes with slower kernels.
-programs=$(find "$top_builddir"/tests/unit/worker/{kernels,layers,optim,data} "$top_builddir/tests/unit/common/image" -type f -executable | sort)
+programs=$(printf '%s\n' "$top_builddir"/tests/unit/{common/image,worker/data,worker/kernels,worker/layers,worker/optim}/unit)
 for level in x86-64-v3 x86-64-v2; do
     if ! has $level || [ "$level $best" = "x86-64-v3 avx2" ] || [ "$level $best" = "x86-64-v2 sse4.2" ]; then
         skip "$level" "this processor cannot run it, or did already"
@@ -32,7 +32,7 @@ for level in x86-64-v3 x86-64-v2; do
         output=$(LD_LIBRARY_PATH=$work/$level "$program" --quiet 2>&1)
         report $? "${program#"$top_builddir"/tests/unit/} with the engine for $level" "$output"
     done <<<"$programs"
-    library=$(LD_LIBRARY_PATH=$work/$level ldd "$top_builddir/tests/unit/worker/kernels/gemm" | sed -n 's/.*libtrainengine.so => \(.*\) (0x.*/\1/p')
+    library=$(LD_LIBRARY_PATH=$work/$level ldd "$top_builddir/tests/unit/worker/kernels/unit" | sed -n 's/.*libtrainengine.so => \(.*\) (0x.*/\1/p')
     is "$library" "$work/$level/libtrainengine.so" "which was the one"
 done
 
