@@ -162,9 +162,21 @@ class Daemon:
                          "restart_delay_seconds": "0"}
         self.state, self.process, self.tokens, self.users = self.work + "/state", None, {}, {r: r for r in REACH if r != "anyone"}
 
-    def start(self):
-        with open(self.work + "/traind.conf", "w") as f:
+    def write_settings(self):
+        with open(self.work + "/traind.conf.new", "w") as f:
             f.writelines("%s = %s\n" % pair for pair in self.settings.items())
+        os.rename(self.work + "/traind.conf.new", self.work + "/traind.conf")
+
+    def reload(self):
+        reloads = lambda: open(self.work + "/daemon.log", errors="replace").read().count("settings reloaded")
+        before = reloads()
+        self.write_settings()
+        self.process.send_signal(signal.SIGHUP)
+        while reloads() == before:
+            time.sleep(0.02)
+
+    def start(self):
+        self.write_settings()
         if os.path.exists(self.state + "/listen"):
             os.remove(self.state + "/listen")
         environment = {k: v for k, v in os.environ.items() if k != "TRAIND_STATE"}
@@ -421,11 +433,11 @@ class Run:
         """A line that is no case. A named sql or run is reported; what is wrong with another ends the run."""
         action, details = ACTION.match(text), []
         if action:
-            if action["verb"] == "sql" or action["name"]:
+            if action["name"] or action["verb"] == "sql" and not os.path.exists(self.daemon.state + "/traind.db"):
                 self.start()
             try:
                 self.act(text, bound)
-            except Wrong as e:
+            except (Wrong, sqlite3.Error) as e:
                 details = str(e).splitlines()
             if action["name"] or details:
                 self.report(substitute(action["name"] or text, self.names(bound)), n, details)
@@ -435,10 +447,12 @@ class Run:
             self.variables[verb[1:]] = substitute(rest[2:], self.names(bound))
         elif verb == "user":
             self.daemon.users.update([rest.split()])
-        elif verb in ("setting", "restart", "kill"):
+        elif verb in ("setting", "restart", "reload", "kill"):
             if rest:
                 self.daemon.settings.update([re.split(r" ?= ?", substitute(rest, self.names(bound)), maxsplit=1)])
-            if verb != "setting":
+            if verb == "reload":
+                self.daemon.reload()
+            elif verb != "setting":
                 code = self.daemon.stop(signal.SIGKILL if verb == "kill" else signal.SIGTERM)
                 self.report("the daemon stops in order", n, ["exit code %d" % code] if code and verb == "restart" else [])
         elif verb == "coverage":
@@ -451,7 +465,7 @@ class Run:
         details, self.answer = [], None
         try:
             self.until(case.wanted.startswith("eventually "), lambda: self.ask_and_check(case))
-        except (Wrong, KeyError, TypeError, ValueError, re.error) as e:
+        except (Wrong, KeyError, TypeError, ValueError, re.error, sqlite3.Error) as e:
             details = ("" if isinstance(e, Wrong) else type(e).__name__ + ": ") + str(e)
             details = details.splitlines()
         if details and self.answer:
@@ -496,7 +510,8 @@ class Run:
 
     def check_pages(self, path, who, whole, limit, pointer):
         """Pages of so many have the same at the pointer as the whole list."""
-        found, after, path = [], "", re.sub(r"&limit=\d+|limit=\d+&?", "", path) + "&limit=" + limit
+        path, _, query = path.partition("?")
+        found, after, path = [], "", path + "?" + re.sub(r"&?limit=\d+$|limit=\d+&", "", query) + "&limit=" + limit
         while after is not None and len(found) <= 1000:
             page = self.daemon.request("GET", path.replace("?&", "?") + after, [], None, who).document
             found += follow(page, pointer)
