@@ -4,8 +4,8 @@
 . "${top_srcdir:?run it by make check}/tests/tap.sh"
 cd "$top_srcdir" || exit 1
 
-# The same in each program, or what the template worker/model/backward_walk.h calls.
-exempt='main|usage|walk_[a-z_]*'
+# The same in each program.
+exempt='main|usage'
 
 # functions FILE...: "name file" for each static function
 functions() {

@@ -14,13 +14,14 @@ void batchnorm_apply_reference(const float *z, size_t rows, size_t c, const floa
                                const float *shift, const struct batchnorm_residual *residual,
                                bool relu, float *y)
 {
+    const float *rows_added = residual ? residual->rows : NULL;
+
     for (size_t i = 0; i < rows * c; i++) {
         size_t j = i % c;
         double v = (double)z[i] * scale[j] + shift[j];
-        if (residual && residual->rows)
-            v += residual->scale
-                     ? (double)residual->rows[i] * residual->scale[j] + residual->shift[j]
-                     : residual->rows[i];
+        if (rows_added)
+            v += residual->scale ? (double)rows_added[i] * residual->scale[j] + residual->shift[j]
+                                 : rows_added[i];
         y[i] = (float)(relu && v < 0 ? 0 : v);
     }
 }
@@ -28,17 +29,19 @@ void batchnorm_apply_reference(const float *z, size_t rows, size_t c, const floa
 void batchnorm_mask_sums_reference(float *g, const struct batchnorm_mask *mask, size_t rows,
                                    size_t c, const struct batchnorm_branch branch[2], double *g_sum)
 {
+    const float *mask_y = mask ? mask->y : NULL, *z[2] = {branch[0].z, branch[1].z};
+
     for (size_t i = 0; i < rows * c; i++) {
         size_t j = i % c;
         double y = 1;
         if (mask)
-            y = mask->y ? mask->y[i] : (double)branch[0].z[i] * mask->scale[j] + mask->shift[j];
+            y = mask_y ? mask_y[i] : (double)z[0][i] * mask->scale[j] + mask->shift[j];
         if (!(y > 0))
             g[i] = 0;
         g_sum[j] += g[i];
         for (int b = 0; b < 2; b++)
-            if (branch[b].z)
-                branch[b].gz_sum[j] += g[i] * ((double)branch[b].z[i] - branch[b].mean[j]);
+            if (z[b])
+                branch[b].gz_sum[j] += g[i] * ((double)z[b][i] - branch[b].mean[j]);
     }
 }
 

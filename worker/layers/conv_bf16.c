@@ -296,8 +296,8 @@ static void bf16_backward_first(const struct bf16_grid *g, const struct bf16_scr
         p = bf16_next_piece(g, row, size_min(last, (row / g->width + 1) * g->width));
         size_t line = bf16_grid_line(g, row, g->out, 1);
         size_t lines = bf16_grid_line(g, row + p.rows, g->out, 1) - line;
-        if (b->ready && lines)
-            b->ready(line * g->out, lines * g->out, b->context);
+        if (lines)
+            conv_call_hook_rows(b->ready, line * g->out, lines * g->out, g->co, b->context);
         conv_bf16_first_sum(g, s, b, p, row > start);
     }
     for (size_t i = 0; i < weights && !dry_run; i++)
@@ -328,7 +328,7 @@ static void conv_bf16_forward_chunks(const struct bf16_grid *g, size_t phase, si
 
 static void conv_bf16_forward_in_place(const struct bf16_grid *g, const struct bf16_scratch *s,
                                        const bf16 *packed, const bf16 *x, bf16 *z, size_t row,
-                                       size_t last, conv_bf16_rows *done, void *context)
+                                       size_t last, conv_rows *done, void *context)
 {
     size_t step = bf16_grid_positions(g), chunks = bf16_panel_chunks(g, CONV_FORWARD);
 
@@ -345,8 +345,7 @@ static void conv_bf16_forward_in_place(const struct bf16_grid *g, const struct b
             .g = g,
             .base = bf16_base_in
         });
-        if (done)
-            done(row, rows, context);
+        conv_call_hook_rows(done, row, rows, g->co, context);
     }
 }
 
@@ -373,7 +372,7 @@ static void conv_bf16_forward_piece(const struct bf16_grid *g, const struct bf16
 
 static void conv_bf16_forward_pieces(const struct bf16_grid *g, const struct bf16_scratch *s,
                                      const bf16 *packed, const void *x, bf16 *z, size_t first,
-                                     size_t end, conv_bf16_rows *done, void *context, bool bf16_x)
+                                     size_t end, conv_rows *done, void *context, bool bf16_x)
 {
     size_t last = bf16_grid_end_of_lines(g, end);
     struct bf16_piece p;
@@ -386,14 +385,14 @@ static void conv_bf16_forward_pieces(const struct bf16_grid *g, const struct bf1
             conv_bf16_forward_piece(g, s, packed, x, z, p);
         size_t line = bf16_grid_line(g, row, g->out, 1),
                after = bf16_grid_line(g, row + p.rows, g->out, 1);
-        if (done && after > line)
-            done(line * g->out, (after - line) * g->out, context);
+        if (after > line)
+            conv_call_hook_rows(done, line * g->out, (after - line) * g->out, g->co, context);
     }
 }
 
 void conv_bf16_forward(const struct conv *c, const bf16 *packed, const void *x, bf16 *z,
-                       size_t first, size_t end, struct conv_bf16_scratch scratch,
-                       conv_bf16_rows *done, void *context, bool bf16_x)
+                       size_t first, size_t end, struct conv_bf16_scratch scratch, conv_rows *done,
+                       void *context, bool bf16_x)
 {
     struct bf16_grid g = bf16_grid_of_share(c, scratch.images, scratch.threads);
     struct bf16_scratch s = bf16_scratch_of(&g, BF16_FORWARD, scratch.memory);
@@ -598,8 +597,8 @@ static void conv_bf16_backward_data_of_piece(const struct bf16_grid *g,
     for (size_t f = 0; f < g->phases * g->phases; f++)
         chunks += conv_bf16_backward_data_of_phase(g, s, b, dz, piece, f / g->phases, f % g->phases,
                                                    chunks);
-    if (b->done && rows)
-        b->done(row, rows, b->context);
+    if (rows)
+        conv_call_hook_rows(b->done, row, rows, g->ci, b->context);
 }
 
 static void conv_bf16_backward_piece(const struct bf16_grid *g, const struct bf16_scratch *s,
@@ -637,8 +636,8 @@ static void conv_bf16_backward_pieces(const struct bf16_grid *g, const struct bf
         p = bf16_next_piece(g, row, last);
         size_t line = bf16_grid_line(g, row, g->out, 1);
         size_t lines = bf16_grid_line(g, row + p.rows, g->out, 1) - line;
-        if (b->ready && lines)
-            b->ready(line * g->out, lines * g->out, b->context);
+        if (lines)
+            conv_call_hook_rows(b->ready, line * g->out, lines * g->out, g->co, b->context);
         conv_bf16_backward_piece(g, s, &factors, b, p, b->add_dw || row > start);
     }
 }
@@ -654,8 +653,7 @@ static void conv_bf16_backward_in_place(const struct bf16_grid *g, const struct 
             conv_bf16_backward_factors_at(g, s, b, b->share.part, number++);
         size_t rows = size_min(last - row, step);
         const bf16 *dz = b->dz + row * g->co;
-        if (b->ready)
-            b->ready(row, rows, b->context);
+        conv_call_hook_rows(b->ready, row, rows, g->co, b->context);
         bf16_turn_x(g, (const bf16 *)b->x + row * g->ci, rows, s->tail, factors.x_columns,
                     factors.ld);
         bf16_pack_dz(g, dz, rows, s->tail, factors.dz_panels);
@@ -677,8 +675,7 @@ static void conv_bf16_backward_in_place(const struct bf16_grid *g, const struct 
             .g = g,
             .base = bf16_base_out
         });
-        if (b->done)
-            b->done(row, rows, b->context);
+        conv_call_hook_rows(b->done, row, rows, g->ci, b->context);
     }
 }
 

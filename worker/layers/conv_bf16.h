@@ -32,9 +32,6 @@ struct conv_bf16_scratch {
     int threads;
 };
 
-/* Rows (pixels) [row, row + rows) of z or dx were written, or of dz are about to be read. */
-typedef void conv_bf16_rows(size_t row, size_t rows, void *context);
-
 /* Shares the lines of z (N out), perhaps none; an image's last line costs more if zeros follow */
 struct parallel_range conv_bf16_lines(const struct conv *c, size_t images,
                                       struct parallel_share share);
@@ -42,8 +39,8 @@ struct parallel_range conv_bf16_lines(const struct conv *c, size_t images,
 /* Lines [first, end) of z (N, out, out, c_out). done may be NULL. x is float if c_in < 32, unless
  * bf16_x. */
 void conv_bf16_forward(const struct conv *c, const bf16 *packed, const void *x, bf16 *z,
-                       size_t first, size_t end, struct conv_bf16_scratch scratch,
-                       conv_bf16_rows *done, void *context, bool bf16_x);
+                       size_t first, size_t end, struct conv_bf16_scratch scratch, conv_rows *done,
+                       void *context, bool bf16_x);
 
 /* Whether backward reads dz and x of its own lines only, not of the image's neighbouring ones */
 bool conv_bf16_keeps_lines(const struct conv *c);
@@ -61,7 +58,7 @@ struct conv_bf16_backward {
     float *dw;
     bool add_dw;
     struct conv_bf16_scratch scratch;
-    conv_bf16_rows *ready, *done; /* of dz; of dx. May be NULL */
+    conv_rows *ready, *done; /* of dz; of dx, with all channels. May be NULL */
     void *context;
     /* The team's memory for the factors of dw, for conv_bf16_sum_shared. NULL: sum dw of these
      * lines here */

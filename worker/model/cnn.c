@@ -6,7 +6,7 @@
 #include "common/net/network.h"
 #include "common/run/trace.h"
 #include "common/xalloc.h"
-#include "worker/kernels/pool.h"
+#include "worker/model/precision.h"
 #include "worker/model/units.h"
 #include "worker/team/dry_run.h"
 
@@ -106,7 +106,7 @@ static void cnn_add_bias(const struct parallel_block *part, void *context)
     const struct pass *p = context;
     const struct unit *u = p->u;
     size_t c = unit_channels(u);
-    float *y = u->z + part->row * c + part->column;
+    float *y = (float *)u->z + part->row * c + part->column;
     double piece = trace_begin();
 
     batchnorm_apply(y, part->rows, part->columns, c, u->scale + part->column,
@@ -118,13 +118,8 @@ static void cnn_convolve(struct parallel_share share, void *context)
 {
     struct pass *p = context;
     struct model *m = p->m;
-    struct conv_memory memory = model_memory(m);
-    const float *w = m->params + p->u->weight;
 
-    if (m->config.threads == 1)
-        conv_forward(&p->u->conv, w, p->in, p->u->z, 0, m->n, m->own[0], cnn_add_bias, p);
-    else
-        conv_forward_team(&p->u->conv, w, p->in, p->u->z, m->n, share, &memory, cnn_add_bias, p);
+    m->ops->forward(m, p->u, p->in, share, cnn_add_bias, p);
 }
 
 static void cnn_pool(struct parallel_share share, void *context)
@@ -233,8 +228,8 @@ static void cnn_pool_back(struct parallel_share share, void *context)
 
     for (size_t line = lines.first, end; line < lines.end; line = end) {
         end = (line / in + 1) * in < lines.end ? (line / in + 1) * in : lines.end;
-        float *g = p->u->g + line * line_floats;
-        struct batchnorm_mask mask = {.y = p->u->z + line * line_floats};
+        float *g = (float *)p->u->g + line * line_floats;
+        struct batchnorm_mask mask = {.y = (float *)p->u->z + line * line_floats};
         pool_max_backward(w, c->d_pooled, c->tap[p->s], line, end, p->u->g);
         batchnorm_mask_sums(g, &mask, (end - line) * in, unit_channels(p->u), unit_channels(p->u),
                             none, sums->sum);
@@ -247,19 +242,14 @@ static void cnn_convolve_back(struct parallel_share share, void *context)
 {
     const struct pass *p = context;
     struct model *m = p->m;
-    struct conv_memory memory = model_memory(m);
-    struct conv_backward b = {.w = m->params + p->u->weight,
-                              .x = p->in,
-                              .dz = p->u->dz,
-                              .dx = p->s ? m->cnn->d_pooled : NULL,
-                              .dw = m->grads + p->u->weight,
-                              .add_dw = p->accumulate,
-                              .scratch = m->own[0]};
+    struct precision_backward b = {
+        .x = p->in,
+        .dz = p->u->dz,
+        .dx = p->s ? m->cnn->d_pooled : NULL,
+        .add_dw = p->accumulate,
+    };
 
-    if (m->config.threads == 1)
-        conv_backward(&p->u->conv, &b, 0, m->n);
-    else
-        conv_backward_team(&p->u->conv, &b, m->n, share, &memory);
+    m->ops->backward(m, p->u, &b, share);
 }
 
 static void cnn_run_stage_back(struct pass *p)

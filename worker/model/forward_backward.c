@@ -3,10 +3,9 @@
 #include <string.h>
 
 #include "common/run/trace.h"
-#include "worker/kernels/pool.h"
 #include "worker/kernels/softmax_loss.h"
-#include "worker/model/bf16_forward_backward.h"
 #include "worker/model/cnn.h"
+#include "worker/model/precision.h"
 #include "worker/team/dry_run.h"
 
 /* ---- forward */
@@ -14,22 +13,28 @@
 struct forward_pass {
     struct model *m;
     struct unit *u;
-    const float *in;
+    const void *in;              /* images for the first unit */
     const struct unit *shortcut; /* the downsample unit, or NULL */
-    const float *identity;       /* rows to add, or NULL */
-    float *out;
+    const void *identity;        /* rows to add, or NULL */
+    void *out;
 };
 
 /* The first row of a channel becomes its shift. */
-static void forward_count_rows(struct thread_accumulator *l, const float *z,
+static void forward_count_rows(const struct model *m, struct thread_accumulator *l, const void *z,
                                const struct parallel_block *part)
 {
-    for (size_t j = 0; j < part->columns && !dry_run; j++) {
-        size_t channel = part->column + j;
-        if (l->rows[channel] == 0)
-            l->shift[channel] = z[j];
-        l->rows[channel] += (double)part->rows;
-    }
+    double *rows = l->rows + part->column;
+    bool begins = false;
+
+    if (dry_run)
+        return;
+    for (size_t j = 0; j < part->columns; j++)
+        begins |= rows[j] == 0;
+    for (size_t j = 0; j < part->columns && begins; j++)
+        if (rows[j] == 0)
+            m->ops->to_floats(precision_at(m, z, j), 1, l->shift + part->column + j);
+    for (size_t j = 0; j < part->columns; j++)
+        rows[j] += (double)part->rows;
 }
 
 static void forward_take_sums(const struct parallel_block *part, void *context)
@@ -37,34 +42,38 @@ static void forward_take_sums(const struct parallel_block *part, void *context)
     struct forward_pass *p = context;
     struct thread_accumulator *sums = model_accumulator(p->m);
     size_t c = unit_channels(p->u), column = part->column;
-    const float *z = p->u->z + part->row * c + column;
+    const void *z = precision_at(p->m, p->u->z, part->row * c + column);
     double piece = trace_begin();
 
-    forward_count_rows(sums, z, part);
-    batchnorm_sums(z, part->rows, part->columns, c, sums->shift + column, sums->sum + column,
-                   sums->square_sum + column);
+    forward_count_rows(p->m, sums, z, part);
+    p->m->ops->sums(z, part->rows, part->columns, c, sums->shift + column, sums->sum + column,
+                    sums->square_sum + column);
     trace_part(piece, TRACE_NORM);
 }
 
-static void forward_normalise(const struct forward_pass *p, const struct parallel_block *part)
+/* A part of out = relu(bn(z) + the downsample unit's bn(z), or identity, or nothing). */
+static void forward_normalise(const struct model *m, const struct unit *u,
+                              const struct unit *shortcut, const void *identity, void *out,
+                              const struct parallel_block *part)
 {
-    const struct unit *u = p->u;
     size_t column = part->column, at = part->row * unit_channels(u) + column;
     struct batchnorm_residual residual = {0};
 
-    if (p->shortcut)
-        residual = (struct batchnorm_residual){p->shortcut->z + at, p->shortcut->scale + column,
-                                               p->shortcut->shift + column};
-    else if (p->identity)
-        residual.rows = p->identity + at;
-    batchnorm_apply(u->z + at, part->rows, part->columns, unit_channels(u), u->scale + column,
-                    u->shift + column, &residual, true, p->out + at);
+    if (shortcut)
+        residual = (struct batchnorm_residual){precision_at(m, shortcut->z, at),
+                                               shortcut->scale + column, shortcut->shift + column};
+    else if (identity)
+        residual.rows = precision_at(m, identity, at);
+    m->ops->apply(precision_at(m, u->z, at), part->rows, part->columns, unit_channels(u),
+                  u->scale + column, u->shift + column, &residual, true, precision_at(m, out, at));
 }
 
 static void forward_normalise_tile(const struct parallel_block *part, void *context)
 {
+    const struct forward_pass *p = context;
     double piece = trace_begin();
-    forward_normalise(context, part);
+
+    forward_normalise(p->m, p->u, p->shortcut, p->identity, p->out, part);
     trace_part(piece, TRACE_NORM);
 }
 
@@ -78,19 +87,13 @@ static conv_rows *forward_rows_done(const struct forward_pass *p)
 static void forward_convolve(struct parallel_share share, void *context)
 {
     struct forward_pass *p = context;
-    struct model *m = p->m;
-    struct conv_memory memory = model_memory(m);
-    const float *w = m->params + p->u->weight;
     conv_rows *done = forward_rows_done(p);
 
-    if (m->config.threads == 1)
-        conv_forward(&p->u->conv, w, p->in, p->u->z, 0, m->n, m->own[0], done, p);
-    else
-        conv_forward_team(&p->u->conv, w, p->in, p->u->z, m->n, share, &memory, done, p);
+    p->m->ops->forward(p->m, p->u, p->in, share, done, p);
     if (done != forward_take_sums)
         return;
     parallel_barrier(share);
-    unit_finish_statistics(m, p->u, m->n, share);
+    unit_finish_statistics(p->m, p->u, p->m->n, share);
 }
 
 static void forward_run_unit(struct forward_pass *p)
@@ -109,20 +112,20 @@ static void forward_apply_piece(const struct parallel_piece *piece, void *contex
 {
     const struct forward_pass *p = context;
     struct parallel_block part[PARALLEL_BLOCKS];
-    int parts = unit_parts(p->u, p->m->n, parallel_piece_share(piece), part);
+    int parts = precision_parts(p->m, p->u, parallel_piece_share(piece), part);
 
     for (int i = 0; i < parts; i++)
-        forward_normalise(p, &part[i]);
+        forward_normalise(p->m, p->u, p->shortcut, p->identity, p->out, &part[i]);
 }
 
 static void forward_apply(struct parallel_share share, void *context)
 {
     const struct forward_pass *p = context;
-    parallel_take(share, unit_grains(p->u, p->m->n, share), forward_apply_piece, context);
+    parallel_take(share, precision_grains(p->m, p->u, share), forward_apply_piece, context);
 }
 
 /* Returns p->out of a unit; evaluation overwrites z with it. */
-static const float *forward_run_normalised(struct forward_pass *p, float *out)
+static const void *forward_run_normalised(struct forward_pass *p, void *out)
 {
     struct model *m = p->m;
 
@@ -137,7 +140,7 @@ static const float *forward_run_normalised(struct forward_pass *p, float *out)
     return p->out;
 }
 
-static const float *forward_run_block(struct model *m, const struct block *b, const float *in)
+static const void *forward_run_block(struct model *m, const struct block *b, const void *in)
 {
     struct forward_pass p = {.m = m, .in = in};
 
@@ -150,9 +153,8 @@ static const float *forward_run_block(struct model *m, const struct block *b, co
         p.in = forward_run_normalised(&p, p.u->y);
     }
     p.u = block_last(m, b);
-    if (b->downsample >= 0)
-        p.shortcut = &m->layout->units[b->downsample];
-    else
+    p.shortcut = block_shortcut(m, b);
+    if (!p.shortcut)
         p.identity = in;
     return forward_run_normalised(&p, b->out);
 }
@@ -164,19 +166,19 @@ static void forward_pool_piece(const struct parallel_piece *piece, void *context
     size_t pixels = (size_t)(m->n * m->layout->pool.out * m->layout->pool.out);
     struct parallel_range mine = parallel_range(pixels, parallel_piece_share(piece));
 
-    pool_max(&m->layout->pool, p->in, mine.first, mine.end, p->out,
-             m->evaluating ? NULL : m->layout->tap);
+    m->ops->pool_max(&m->layout->pool, p->in, mine.first, mine.end, p->out,
+                     m->evaluating ? NULL : m->layout->tap);
 }
 
 static void forward_pool(struct parallel_share share, void *context)
 {
     const struct forward_pass *p = context;
-    size_t lines = (size_t)(p->m->n * p->m->layout->pool.out);
+    size_t lines = p->m->ops->shares_rows ? 0 : (size_t)(p->m->n * p->m->layout->pool.out);
 
     parallel_take(share, lines / (size_t)share.parts, forward_pool_piece, context);
 }
 
-static const float *forward_run_pool(struct model *m, const float *y)
+static const void *forward_run_pool(struct model *m, const void *y)
 {
     struct forward_pass p = {.m = m, .in = y, .out = m->layout->in};
     double span = trace_begin();
@@ -198,7 +200,7 @@ static void forward_classify(struct parallel_share share, void *context)
     if (p->in) {
         int parts = parallel_matrix(n, n, classifier.in, 64, share, part);
         for (int i = 0; i < parts; i++)
-            pool_average(p->in, &part[i], (int)unit_pixels(p->u), classifier.in, m->head);
+            m->ops->pool_average(p->in, &part[i], (int)unit_pixels(p->u), classifier.in, m->head);
         parallel_barrier(share);
     }
     if (!m->evaluating && m->config.dropout > 0) {
@@ -219,7 +221,7 @@ static void forward_classify(struct parallel_share share, void *context)
 }
 
 /* in: to be averaged; NULL: the head is complete. */
-static void forward_run_head(struct model *m, const float *in)
+static void forward_run_head(struct model *m, const void *in)
 {
     struct forward_pass p = {.m = m, .in = in};
     double span = trace_begin();
@@ -234,20 +236,14 @@ static void forward_run_head(struct model *m, const float *in)
 static void forward_run(struct model *m, const void *images, int n)
 {
     m->n = n;
+    m->images = images;
     if (m->cnn) {
-        m->images = images;
         cnn_forward(m);
         forward_run_head(m, NULL);
         return;
     }
-    if (model_is_bf16(m)) {
-        m->images = images;
-        model_bf16_forward(m);
-        forward_run_head(m, NULL);
-        return;
-    }
     struct forward_pass p = {.m = m, .u = &m->layout->units[0], .in = images};
-    const float *at = forward_run_normalised(&p, m->layout->units[0].y);
+    const void *at = forward_run_normalised(&p, m->layout->units[0].y);
 
     if (m->pools)
         at = forward_run_pool(m, at);
@@ -260,7 +256,6 @@ double model_forward(struct model *m, const void *images, const int32_t *labels,
                      int *correct)
 {
     m->evaluating = false;
-    m->images = images;
     m->labels = labels;
     forward_run(m, images, n);
     return softmax_loss_sum(m->losses, n, correct) / n;
@@ -291,84 +286,96 @@ void model_predict(struct model *m, const void *images, int n, float *logits)
  * into dz in the tile it is about to read.
  *
  * Activations are not kept: a unit's input is recomputed from the z before it, just before the
- * convolution reads it, and the outputs of a run of blocks at once (walk_derive_run).
+ * convolution reads it, and the outputs of a run of blocks at once (backward_run_derive).
  */
-typedef float number;
-#define TENSORS(owner) (owner)
-#include "worker/model/backward_walk.h"
+/* Destination of a gradient: its activation and the batch norms that made it */
+struct target {
+    const void *y;           /* NULL: the mask is scale z + shift > 0 */
+    struct unit *unit;       /* NULL: no mask and no sums */
+    struct unit *downsample; /* or NULL */
+};
 
-static void backward_make_y_again(const struct unit *u, const struct parallel_block *part)
+struct pass {
+    struct model *m;
+    struct unit *u;
+    const void *x;            /* input of the convolution; images of the first one */
+    const void *g;            /* gradient of its normalised output */
+    const struct unit *below; /* unit whose activation x is, to be recomputed; NULL: x exists */
+    bool below_by_rows;       /* recompute with the rows of dz, instead of before the convolution */
+    void *dz, *dx;            /* dz may share g's memory */
+    double scale;             /* of the loss */
+    bool add_dx, accumulate;
+    struct target target; /* of dx */
+};
+
+static void backward_make_y_again(const struct model *m, const struct unit *u,
+                                  const struct parallel_block *part)
 {
-    size_t c = unit_channels(u), at = part->row * c + part->column;
-    batchnorm_apply(u->z + at, part->rows, part->columns, c, u->scale + part->column,
-                    u->shift + part->column, NULL, true, u->y_again + at);
+    forward_normalise(m, u, NULL, NULL, u->y_again, part);
 }
 
-/* Whether x and dz can be computed in the tile: a 1x1 convolution reads the same rows of both. */
-static bool backward_reads_rows(const struct pass *p, int threads)
-{
-    const struct conv *c = &p->u->conv;
-    return c->window.kernel == 1 && c->window.stride == 1 &&
-           (threads == 1 || conv_backward_by_rows(c, p->m->n, threads, p->dx != NULL));
-}
-
+/* Before the convolution reads rows of dz, and the rows of x that these are computed from. */
 static void backward_make_dz(const struct parallel_block *part, void *context)
 {
     const struct pass *p = context;
+    const struct model *m = p->m;
     const struct unit *u = p->u;
     size_t c = unit_channels(u), column = part->column, at = part->row * c + column;
     double piece = trace_begin();
 
     if (p->below_by_rows) {
-        struct parallel_block rows = {part->row, part->rows, 0, unit_channels(p->below)};
-        backward_make_y_again(p->below, &rows);
+        size_t in = conv_pixels_in(&u->conv), out = conv_pixels_out(&u->conv);
+        size_t first = part->row * in / out, end = (part->row + part->rows) * in / out;
+        struct parallel_block rows = {first, end - first, 0, unit_channels(p->below)};
+        backward_make_y_again(m, p->below, &rows);
     }
-    batchnorm_input_gradient(p->g + at, u->z + at, part->rows, part->columns, c, u->ga + column,
-                             u->gb + column, u->gc + column, p->dz + at);
+    m->ops->input_gradient(precision_at(m, p->g, at), precision_at(m, u->z, at), part->rows,
+                           part->columns, c, u->ga + column, u->gb + column, u->gc + column,
+                           precision_at(m, p->dz, at));
     trace_part(piece, TRACE_NORM);
 }
 
-static void backward_finish_rows(const struct target *t, struct thread_accumulator *l, float *g,
-                                 const struct parallel_block *part)
+/* Masks rows of dx and takes their sums. */
+static void backward_finish_rows(const struct pass *p, const struct parallel_block *part)
 {
+    const struct model *m = p->m;
+    const struct target *t = &p->target;
     const struct unit *u = t->unit;
+    struct thread_accumulator *l = model_accumulator(m);
     size_t c = unit_channels(u), column = part->column, at = part->row * c + column;
-    struct batchnorm_mask mask = {t->y ? t->y + at : NULL, u->scale + column, u->shift + column};
+    struct batchnorm_mask mask = {t->y ? precision_at(m, t->y, at) : NULL, u->scale + column,
+                                  u->shift + column};
     struct batchnorm_branch branch[2] = {
-        {u->z + at, u->batch_mean + column, l->square_sum + column},
-        {NULL,      NULL,                   l->branch_sum + column},
+        {precision_at(m,          u->z, at), u->batch_mean + column, l->square_sum + column},
+        {NULL, NULL,     l->branch_sum + column    },
     };
     if (t->downsample) {
-        branch[1].z = t->downsample->z + at;
+        branch[1].z = precision_at(m, t->downsample->z, at);
         branch[1].mean = t->downsample->batch_mean + column;
     }
-    batchnorm_mask_sums(g + at, &mask, part->rows, part->columns, c, branch, l->sum + column);
+    m->ops->mask_sums(precision_at(m, p->dx, at), &mask, part->rows, part->columns, c, branch,
+                      l->sum + column);
 }
 
 static void backward_finish_dx(const struct parallel_block *part, void *context)
 {
-    const struct pass *p = context;
     double piece = trace_begin();
-    backward_finish_rows(&p->target, model_accumulator(p->m), p->dx, part);
+    backward_finish_rows(context, part);
     trace_part(piece, TRACE_NORM);
 }
 
-static struct conv_backward backward_arguments(struct pass *p)
+/* After a barrier, computes the gradients of the target's batch norms. */
+static void backward_finish_target(const struct pass *p, struct parallel_share share)
 {
-    const struct model *m = p->m;
-    return (struct conv_backward){
-        .w = m->params + p->u->weight,
-        .x = p->x,
-        .dz = p->dz,
-        .dx = p->dx,
-        .add_dx = p->add_dx,
-        .dw = m->grads + p->u->weight,
-        .add_dw = p->accumulate,
-        .scratch = m->own[0],
-        .ready = backward_make_dz,
-        .done = p->target.unit ? backward_finish_dx : NULL,
-        .context = p,
-    };
+    struct model *m = p->m;
+
+    if (!p->target.unit)
+        return;
+    parallel_barrier(share);
+    unit_finish_gradients(m, p->target.unit, m->n, false, p->accumulate, share);
+    if (p->target.downsample)
+        unit_finish_gradients(m, p->target.downsample, m->n, true, p->accumulate, share);
+    unit_clear_sums(m, p->target.unit, share);
 }
 
 /* Recomputes the input of a convolution that reads beyond the rows of a tile. */
@@ -376,52 +383,71 @@ static void backward_input_piece(const struct parallel_piece *of, void *context)
 {
     const struct pass *p = context;
     struct parallel_block part[PARALLEL_BLOCKS];
-    int parts = unit_parts(p->below, p->m->n, parallel_piece_share(of), part);
+    int parts = precision_parts(p->m, p->below, parallel_piece_share(of), part);
     double piece = trace_begin();
 
     for (int i = 0; i < parts; i++)
-        backward_make_y_again(p->below, &part[i]);
+        backward_make_y_again(p->m, p->below, &part[i]);
     trace_part(piece, TRACE_NORM);
 }
 
-static void walk_convolve(struct parallel_share share, void *context)
+/* A thread's part of both gradients of a unit, then those of the batch norms before it. */
+static void backward_convolve(struct parallel_share share, void *context)
 {
     struct pass p = *(struct pass *)context;
     struct model *m = p.m;
-    struct conv_memory memory = model_memory(m);
+    struct precision_backward b = {
+        .x = p.x,
+        .dz = p.dz,
+        .dx = p.dx,
+        .add_dx = p.add_dx,
+        .add_dw = p.accumulate,
+        .ready = backward_make_dz,
+        .done = p.target.unit ? backward_finish_dx : NULL,
+        .context = &p,
+    };
 
-    p.below_by_rows = p.below && backward_reads_rows(&p, share.parts);
-    struct conv_backward b = backward_arguments(&p);
+    p.below_by_rows = p.below && m->ops->reads_x_by_rows(m, p.u, p.dx);
     if (p.below && !p.below_by_rows)
-        parallel_take(share, unit_grains(p.below, m->n, share), backward_input_piece, &p);
-    if (m->config.threads == 1)
-        conv_backward(&p.u->conv, &b, 0, m->n);
-    else
-        conv_backward_team(&p.u->conv, &b, m->n, share, &memory);
-    walk_finish_target(&p, share);
+        parallel_take(share, precision_grains(m, p.below, share), backward_input_piece, &p);
+    m->ops->backward(m, p.u, &b, share);
+    backward_finish_target(&p, share);
 }
 
-/* Part of the run's outputs, block after block, so that the next one's addend is in cache. */
+static void backward_run_unit(struct pass *p, const struct announcement *a)
+{
+    double span = trace_begin();
+
+    parallel_team(p->m->config.threads, backward_convolve, p);
+    trace_end_layer(span, "backward", p->u->name, unit_flops(p->u, p->m->n) * (p->dx ? 2 : 1));
+    model_announce(a, p->u->weight, p->u->grads_end);
+}
+
+/* ---- recomputation of the outputs of a run of blocks */
+
+struct run {
+    struct model *m;
+    int first, end; /* blocks */
+};
+
+static const void *backward_block_input(const struct model *m, int i)
+{
+    return i ? m->layout->blocks[i - 1].out_again : m->layout->in_again;
+}
+
+/* Block after block, so that the next one's addend is in cache. */
 static void backward_derive_part(const struct run *r, const struct parallel_block *part)
 {
-    struct model *m = r->m;
-    size_t column = part->column;
+    const struct model *m = r->m;
 
     for (int i = r->first; i < r->end; i++) {
         const struct block *b = &m->layout->blocks[i];
-        const struct unit *u = block_last(m, b);
-        size_t c = unit_channels(u), at = part->row * c + column;
-        struct batchnorm_residual residual = {.rows = walk_block_input(m, i) + at};
-        if (b->downsample >= 0) {
-            const struct unit *d = &m->layout->units[b->downsample];
-            residual = (struct batchnorm_residual){d->z + at, d->scale + column, d->shift + column};
-        }
-        batchnorm_apply(u->z + at, part->rows, part->columns, c, u->scale + column,
-                        u->shift + column, &residual, true, b->out_again + at);
+        forward_normalise(m, block_last(m, b), block_shortcut(m, b), backward_block_input(m, i),
+                          b->out_again, part);
     }
 }
 
-enum { DERIVED_FLOATS = 16 * 1024 }; /* at a time */
+enum { DERIVED_BYTES = 64 * 1024 }; /* at a time */
 
 static const struct unit *backward_derived_unit(const struct run *r)
 {
@@ -431,20 +457,20 @@ static const struct unit *backward_derived_unit(const struct run *r)
 static void backward_derive_piece(const struct parallel_piece *piece, void *context)
 {
     const struct run *r = context;
+    const struct model *m = r->m;
     struct parallel_block part[PARALLEL_BLOCKS];
-    int parts = unit_parts(backward_derived_unit(r), r->m->n, parallel_piece_share(piece), part);
+    int parts = precision_parts(m, backward_derived_unit(r), parallel_piece_share(piece), part);
 
     for (int i = 0; i < parts; i++) {
-        size_t step = DERIVED_FLOATS / part[i].columns, end = part[i].row + part[i].rows;
-        for (size_t row = part[i].row; row < end; row += step) {
-            size_t rows = end - row < step ? end - row : step;
-            backward_derive_part(
-                r, &(struct parallel_block){row, rows, part[i].column, part[i].columns});
-        }
+        size_t step = DERIVED_BYTES / m->ops->bytes / part[i].columns,
+               end = part[i].row + part[i].rows;
+        for (size_t row = part[i].row; row < end; row += step)
+            backward_derive_part(r, &(struct parallel_block){row, size_min(end - row, step),
+                                                             part[i].column, part[i].columns});
     }
 }
 
-static void walk_derive(struct parallel_share share, void *context)
+static void backward_derive(struct parallel_share share, void *context)
 {
     const struct run *r = context;
     struct model *m = r->m;
@@ -452,14 +478,24 @@ static void walk_derive(struct parallel_share share, void *context)
     struct parallel_block part[PARALLEL_BLOCKS];
 
     if (r->first == 0 && !m->pools) {
-        int parts = unit_parts(stem, m->n, share, part);
+        int parts = precision_parts(m, stem, share, part);
         for (int i = 0; i < parts; i++)
-            backward_make_y_again(stem, &part[i]);
+            backward_make_y_again(m, stem, &part[i]);
         parallel_barrier(share);
     }
-    parallel_take(share, unit_grains(backward_derived_unit(r), m->n, share), backward_derive_piece,
-                  context);
+    parallel_take(share, precision_grains(m, backward_derived_unit(r), share),
+                  backward_derive_piece, context);
 }
+
+static void backward_run_derive(struct model *m, int first, int end)
+{
+    struct run r = {m, first, end};
+    double span = trace_begin();
+    parallel_team(m->config.threads, backward_derive, &r);
+    trace_end(span, "backward", "recompute", 0);
+}
+
+/* ---- classifier, pools */
 
 enum { WEIGHTS_AT_ONCE = 128 };
 
@@ -501,10 +537,10 @@ static void backward_run_classifier(struct model *m, double scale, bool accumula
                     4.0 * m->n * (double)m->config.classes * m->features);
 }
 
+/* Rows up to the image's end. */
 static size_t backward_rows_of_image(size_t row, size_t end, size_t pixels)
 {
-    size_t after = (row / pixels + 1) * pixels;
-    return (after < end ? after : end) - row;
+    return size_min((row / pixels + 1) * pixels, end) - row;
 }
 
 static void backward_average_piece(const struct parallel_piece *piece, void *context)
@@ -513,24 +549,26 @@ static void backward_average_piece(const struct parallel_piece *piece, void *con
     struct model *m = p->m;
     size_t pixels = unit_pixels(p->target.unit), c = unit_channels(p->target.unit);
     struct parallel_block part[PARALLEL_BLOCKS];
-    int parts = unit_parts(p->target.unit, m->n, parallel_piece_share(piece), part);
+    int parts = precision_parts(m, p->target.unit, parallel_piece_share(piece), part);
 
     for (int i = 0; i < parts; i++)
         for (size_t row = part[i].row, end = row + part[i].rows, rows; row < end; row += rows) {
-            rows = backward_rows_of_image(row, end, pixels);
+            rows = m->ops->shares_rows ? size_min(end - row, pixels)
+                                       : backward_rows_of_image(row, end, pixels);
             struct parallel_block of = {row, rows, part[i].column, part[i].columns};
-            pool_average_backward(m->d_head, &of, (int)pixels, c, p->dx);
-            backward_finish_rows(&p->target, model_accumulator(m), p->dx, &of);
+            m->ops->pool_average_backward(m->d_head, &of, (int)pixels, c, p->dx);
+            backward_finish_rows(p, &of);
         }
 }
 
-static void walk_spread_average(struct parallel_share share, void *context)
+/* Gradient of the last block's output */
+static void backward_spread_average(struct parallel_share share, void *context)
 {
     const struct pass *p = context;
 
-    parallel_take(share, unit_grains(p->target.unit, p->m->n, share), backward_average_piece,
+    parallel_take(share, precision_grains(p->m, p->target.unit, share), backward_average_piece,
                   context);
-    walk_finish_target(p, share);
+    backward_finish_target(p, share);
 }
 
 static void backward_maxima_piece(const struct parallel_piece *piece, void *context)
@@ -541,20 +579,96 @@ static void backward_maxima_piece(const struct parallel_piece *piece, void *cont
     struct parallel_range lines = parallel_range((size_t)m->n * in, parallel_piece_share(piece));
 
     for (size_t line = lines.first, count; line < lines.end; line += count) {
-        count = backward_rows_of_image(line, lines.end, in);
+        count = m->ops->shares_rows ? 1 : backward_rows_of_image(line, lines.end, in);
         struct parallel_block of = {line * in, count * in, 0, c};
-        pool_max_backward(&m->layout->pool, p->g, m->layout->tap, line, line + count, p->dx);
-        backward_finish_rows(&p->target, model_accumulator(m), p->dx, &of);
+        m->ops->pool_max_backward(&m->layout->pool, p->g, m->layout->tap, line, line + count,
+                                  p->dx);
+        backward_finish_rows(p, &of);
     }
 }
 
-static void walk_spread_maxima(struct parallel_share share, void *context)
+/* Gradient of the stem's activation from the pool's */
+static void backward_spread_maxima(struct parallel_share share, void *context)
 {
     const struct pass *p = context;
 
-    parallel_take(share, unit_grains(p->target.unit, p->m->n, share), backward_maxima_piece,
+    parallel_take(share, precision_grains(p->m, p->target.unit, share), backward_maxima_piece,
                   context);
-    walk_finish_target(p, share);
+    backward_finish_target(p, share);
+}
+
+static void backward_start_target(struct pass *p, parallel_team_body *body, const char *name)
+{
+    double span = trace_begin();
+
+    parallel_team(p->m->config.threads, body, p);
+    trace_end(span, "backward", name, 0);
+}
+
+/* ---- order */
+
+static struct target backward_target_of_block(const struct model *m, int i)
+{
+    const struct block *b = &m->layout->blocks[i];
+
+    if (i < 0)
+        return (struct target){.unit = m->pools ? NULL : &m->layout->units[0]};
+    return (struct target){b->out_again, block_last(m, b), block_shortcut(m, b)};
+}
+
+/* From the gradient of the block's output to that of its input. */
+static void backward_run_block(struct model *m, int i, bool accumulate,
+                               const struct announcement *a)
+{
+    const struct block *b = &m->layout->blocks[i];
+    void *g_in = i ? m->layout->blocks[i - 1].g : m->layout->g_in;
+    struct pass p = {.m = m, .g = b->g, .accumulate = accumulate};
+
+    if (b->derive >= 0)
+        backward_run_derive(m, b->derive, i);
+    if (b->downsample >= 0) {
+        struct pass d = p;
+        d.u = block_shortcut(m, b);
+        d.x = backward_block_input(m, i);
+        d.dz = d.u->dz;
+        d.dx = g_in;
+        backward_run_unit(&d, a);
+    }
+    for (int k = b->units - 1; k > 0; k--) {
+        struct unit *below = &m->layout->units[b->first + k - 1];
+        p.u = &m->layout->units[b->first + k];
+        p.dz = p.u->dz;
+        p.below = below;
+        p.x = below->y_again;
+        p.dx = below->g;
+        p.target = (struct target){NULL, below, NULL};
+        backward_run_unit(&p, a);
+        p.g = p.dx;
+    }
+    p.u = &m->layout->units[b->first];
+    p.dz = p.u->dz;
+    p.below = NULL;
+    p.x = backward_block_input(m, i);
+    p.dx = g_in;
+    p.add_dx = true; /* to the shortcut's gradient */
+    p.target = backward_target_of_block(m, i - 1);
+    backward_run_unit(&p, a);
+}
+
+static void backward_run_stem(struct model *m, bool accumulate, const struct announcement *a)
+{
+    struct unit *stem = &m->layout->units[0];
+    struct pass p = {.m = m, .accumulate = accumulate};
+
+    if (m->pools) {
+        p.g = m->layout->g_in;
+        p.dx = stem->g;
+        p.target.unit = stem;
+        backward_start_target(&p, backward_spread_maxima, "maxpool");
+    }
+    struct pass last = {
+        .m = m, .u = stem, .x = m->images, .g = stem->g, .dz = stem->dz, .accumulate = accumulate};
+    backward_run_unit(&last, a);
 }
 
 void model_backward(struct model *m, double scale, bool accumulate, model_grads_ready *ready,
@@ -569,9 +683,13 @@ void model_backward(struct model *m, double scale, bool accumulate, model_grads_
         cnn_backward(m, accumulate, &a);
         return;
     }
-    if (model_is_bf16(m)) {
-        model_bf16_backward(m, accumulate, &a);
-        return;
-    }
-    walk_back(m, accumulate, &a);
+    int last = m->block_count - 1;
+    struct pass averages = {.m = m,
+                            .accumulate = accumulate,
+                            .dx = m->layout->blocks[last].g,
+                            .target = backward_target_of_block(m, last)};
+    backward_start_target(&averages, backward_spread_average, "avgpool, fc");
+    for (int i = last; i >= 0; i--)
+        backward_run_block(m, i, accumulate, &a);
+    backward_run_stem(m, accumulate, &a);
 }

@@ -5,31 +5,14 @@
 
 #include "common/xalloc.h"
 #include "worker/kernels/gemm.h"
-#include "worker/layers/conv_bf16.h"
 #include "worker/layers/conv_grouped.h"
 #include "worker/model/autotune.h"
-#include "worker/model/bf16_forward_backward.h"
 #include "worker/model/cnn.h"
+#include "worker/model/precision.h"
 #include "worker/model/units.h"
 #include "worker/model/weights.h"
 #include "worker/team/memory.h"
 #include "worker/team/parallel.h"
-
-static int model_allocate_floats(struct model *m, float **p, size_t floats, struct error *e)
-{
-    *p = model_allocate(m, floats * sizeof(float), e);
-    return *p ? 0 : -(int)e->code;
-}
-
-/* The threads' scratch, each first written by its own thread. */
-static int model_allocate_own(struct model *m, size_t bytes, struct error *e)
-{
-    memory_allocate_each((void **)m->own, bytes, m->config.threads);
-    for (int t = 0; t < m->config.threads; t++)
-        if (!model_count_memory(m, m->own[t], bytes, e))
-            return -(int)e->code;
-    return 0;
-}
 
 static struct window model_pool_of(const struct unit *stem)
 {
@@ -72,70 +55,39 @@ static int model_allocate_channels(struct model *m, struct unit *u, struct error
     return 0;
 }
 
-static size_t model_number_bytes(const struct model *m)
-{
-    return model_is_bf16(m) ? sizeof(bf16) : sizeof(float);
-}
-
 /* A buffer of the arena for the current layout; the plan counts in numbers of one image. */
 static void *model_buffer_at(const struct model *m, const struct activations *a, int buffer)
 {
     if (buffer < 0 || !a->buffers[buffer].size)
         return NULL;
-    return (char *)m->arena +
-           (size_t)m->layout->batch * a->buffers[buffer].offset * model_number_bytes(m);
+    return (char *)m->arena + (size_t)m->layout->batch * a->buffers[buffer].offset * m->ops->bytes;
 }
 
-static void model_place_units(struct model *m, const struct activations *a)
+static void model_place(struct model *m, const struct activations *a)
 {
+    struct layout *l = m->layout;
+
     for (int i = 0; i < m->unit_count; i++) {
         const struct activation_unit *from = &a->units[i];
-        struct unit *u = &m->layout->units[i];
-        if (model_is_bf16(m)) {
-            u->half.z = model_buffer_at(m, a, from->z);
-            u->half.y = model_buffer_at(m, a, from->y);
-            u->half.y_again = model_buffer_at(m, a, from->y_again);
-            u->half.g = model_buffer_at(m, a, from->g);
-            u->half.dz = model_buffer_at(m, a, from->dz);
-            continue;
-        }
+        struct unit *u = &l->units[i];
         u->z = model_buffer_at(m, a, from->z);
         u->y = model_buffer_at(m, a, from->y);
         u->y_again = model_buffer_at(m, a, from->y_again);
         u->g = model_buffer_at(m, a, from->g);
         u->dz = model_buffer_at(m, a, from->dz);
     }
-}
-
-static void model_place_blocks(struct model *m, const struct activations *a)
-{
     for (int i = 0; i < m->block_count; i++) {
         const struct activation_block *from = &a->blocks[i];
-        struct block *b = &m->layout->blocks[i];
+        struct block *b = &l->blocks[i];
         b->derive = from->derive;
-        if (model_is_bf16(m)) {
-            b->half.out = model_buffer_at(m, a, from->out);
-            b->half.out_again = model_buffer_at(m, a, from->out_again);
-            b->half.g = model_buffer_at(m, a, from->g);
-            continue;
-        }
         b->out = model_buffer_at(m, a, from->out);
         b->out_again = model_buffer_at(m, a, from->out_again);
         b->g = model_buffer_at(m, a, from->g);
     }
-}
-
-static int model_allocate_packed(struct model *m, struct error *e)
-{
-    size_t max = 0;
-
-    for (int i = 0; i < m->unit_count; i++)
-        for (int k = 0; k < 2; k++) {
-            size_t n = conv_bf16_packed(&m->layout->units[i].conv, k ? CONV_DATA : CONV_FORWARD);
-            max = n > max ? n : max;
-        }
-    m->packed = model_allocate(m, max * sizeof *m->packed, e);
-    return m->packed ? 0 : -(int)e->code;
+    l->tap = model_buffer_at(m, a, a->tap);
+    l->in = model_buffer_at(m, a, a->in);
+    l->in_again = model_buffer_at(m, a, a->in_again);
+    l->g_in = model_buffer_at(m, a, a->g_in);
 }
 
 /* From the first layout, whose channels and tensors are known by now. */
@@ -158,30 +110,13 @@ static void model_copy_layout(struct model *m, struct layout *l)
         l->pool = model_pool_of(&l->units[0]);
 }
 
-static void model_place(struct model *m, const struct activations *a)
-{
-    model_place_units(m, a);
-    model_place_blocks(m, a);
-    m->layout->tap = model_buffer_at(m, a, a->tap);
-    if (model_is_bf16(m)) {
-        m->layout->half.in = model_buffer_at(m, a, a->in);
-        m->layout->half.in_again = model_buffer_at(m, a, a->in_again);
-        m->layout->half.g_in = model_buffer_at(m, a, a->g_in);
-        return;
-    }
-    m->layout->in = model_buffer_at(m, a, a->in);
-    m->layout->in_again = model_buffer_at(m, a, a->in_again);
-    m->layout->g_in = model_buffer_at(m, a, a->g_in);
-}
-
 /* Each buffer of the first layout is first touched by the threads as the passes share it: by
  * images, and by rows of them; in the order of first use, in which buffers kept until backward take
  * precedence. */
 static int model_allocate_arena(struct model *m, const struct activations *a, size_t numbers,
                                 struct error *e)
 {
-    size_t batch = (size_t)m->config.batch * model_number_bytes(m),
-           bytes = model_number_bytes(m) * numbers;
+    size_t batch = (size_t)m->config.batch * m->ops->bytes, bytes = m->ops->bytes * numbers;
     struct memory_extent *extents = xcalloc((size_t)a->count + 1, sizeof *extents);
 
     for (int i = 0; i < a->count; i++)
@@ -200,7 +135,7 @@ static void model_plan_layout(const struct model *m, const struct layout *l, str
 
     shape.image_size = l->image_size;
     network_make(&shape, &n);
-    activations_plan(&n, l->predicts, model_number_bytes(m), a);
+    activations_plan(&n, l->predicts, m->ops->bytes, a);
 }
 
 static int model_allocate_activations(struct model *m, struct error *e)
@@ -221,48 +156,7 @@ static int model_allocate_activations(struct model *m, struct error *e)
         model_plan_layout(m, m->layout, &a);
         model_place(m, &a);
     }
-    return model_is_bf16(m) ? model_allocate_packed(m, e) : 0;
-}
-
-static int model_allocate_bf16(struct model *m, struct error *e)
-{
-    struct arch_shape shape = model_shape(&m->config);
-    struct bf16_thread_bytes bytes = {0};
-
-    for (int i = 0; i < m->layout_count; i++) {
-        shape.image_size = m->layouts[i].image_size;
-        struct bf16_thread_bytes one = bf16_thread_bytes_of(
-            &shape, !m->config.inference, (size_t)m->layouts[i].batch, m->config.threads);
-        bytes.scratch = size_max(bytes.scratch, one.scratch);
-        bytes.dw = size_max(bytes.dw, one.dw);
-        bytes.shared = size_max(bytes.shared, one.shared);
-    }
-
-    for (int t = 1; t < m->config.threads && bytes.dw; t++)
-        if (model_allocate_floats(m, &m->dw[t], bytes.dw / sizeof(float), e))
-            return -(int)e->code;
-    if (bytes.shared && model_allocate_floats(m, &m->team, bytes.shared / sizeof(float), e))
-        return -(int)e->code;
-    return model_allocate_own(m, bytes.scratch, e);
-}
-
-/* Scratch of a single thread, or of a team. Batches may be smaller than the layouts'. */
-static int model_allocate_team(struct model *m, struct error *e)
-{
-    int threads = m->config.threads;
-    size_t own = 0, team = 0;
-
-    if (model_is_bf16(m))
-        return model_allocate_bf16(m, e);
-    for (int k = 0; k < m->layout_count; k++)
-        for (int i = 0; i < m->unit_count; i++) {
-            const struct conv *c = &m->layouts[k].units[i].conv;
-            own = size_max(own, threads == 1 ? conv_scratch_floats(c) : conv_own_floats(c));
-            team = size_max(team, conv_team_floats(c, m->layouts[k].batch, threads));
-        }
-    if (threads > 1 && model_allocate_floats(m, &m->team, team, e))
-        return -(int)e->code;
-    return model_allocate_own(m, own * sizeof(float), e);
+    return 0;
 }
 
 static int model_allocate_accumulator(struct model *m, struct thread_accumulator *l,
@@ -309,7 +203,7 @@ static int model_allocate_all(struct model *m, struct error *e)
             return -(int)e->code;
     for (int i = 1; i < m->layout_count; i++)
         model_copy_layout(m, &m->layouts[i]);
-    if (model_allocate_team(m, e) || model_allocate_activations(m, e) || model_allocate_head(m, e))
+    if (m->ops->allocate(m, e) || model_allocate_activations(m, e) || model_allocate_head(m, e))
         return -(int)e->code;
     return 0;
 }
@@ -346,20 +240,6 @@ static void model_list_layouts(struct model *m)
     m->layout = &m->layouts[0];
 }
 
-static int model_check_precision(const struct model *m, struct error *e)
-{
-    for (int i = 0; model_is_bf16(m) && i < m->unit_count; i++) {
-        const struct conv *c = &m->layout->units[i].conv;
-        if (!conv_bf16_takes(c))
-            return error_set(e, ERR_UNSUPPORTED,
-                             "precision \"bf16\" needs channels in multiples of 32, in groups of "
-                             "4, 8, 16 or multiples of 32; %s has %d to %d in %d groups",
-                             m->layout->units[i].name, c->window.channels, c->out_channels,
-                             c->groups);
-    }
-    return 0;
-}
-
 static int model_check_config(const struct model_config *c, struct error *e)
 {
     int least = c->arch->family == ARCH_CNN ? 4 : 32, smallest = c->image_size;
@@ -394,14 +274,13 @@ int model_create(const struct model_config *config, struct model **out, struct e
     struct arch_shape shape = model_shape(config);
     struct network n;
     m->config = *config;
+    m->ops = precision_ops_of(config->precision);
     model_list_layouts(m);
     if (config->arch->family == ARCH_CNN) {
         cnn_build(m);
     } else {
         network_make(&shape, &n);
         status = model_make_blocks(m, &n, e);
-        if (!status)
-            status = model_check_precision(m, e);
     }
     if (!status) {
         weights_lay_out(m);

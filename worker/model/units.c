@@ -35,6 +35,21 @@ void *model_allocate_shared(struct model *m, size_t bytes, struct error *e)
                               e);
 }
 
+int model_allocate_floats(struct model *m, float **p, size_t floats, struct error *e)
+{
+    *p = model_allocate(m, floats * sizeof(float), e);
+    return *p ? 0 : -(int)e->code;
+}
+
+int model_allocate_own(struct model *m, size_t bytes, struct error *e)
+{
+    memory_allocate_each((void **)m->own, bytes, m->config.threads);
+    for (int t = 0; t < m->config.threads; t++)
+        if (!model_count_memory(m, m->own[t], bytes, e))
+            return -(int)e->code;
+    return 0;
+}
+
 struct unit model_make_unit(const struct arch_conv *c, const struct model_config *config)
 {
     struct unit u = {.conv = conv_make(c->in_size, c->in_channels, c->out_channels, c->kernel,

@@ -5,7 +5,7 @@
  * A unit's z (N, out, out, C) is the convolution's output, y the activation after batch norm and
  * ReLU. The last unit of a block and its downsample unit have no y: the block's `out` = relu(bn(z)
  * + shortcut). All share one arena by lifetime: common/net/activations.h plans which are kept and
- * which are recomputed.
+ * which are recomputed. They are void pointers to numbers of the model's precision (precision.h).
  */
 #pragma once
 
@@ -23,28 +23,22 @@
 
 struct unit {
     struct conv conv;
-    char name[48], bn_name[48];      /* bn_name "": bias instead of batch norm, at beta */
-    size_t weight, gamma, beta;      /* offsets in the parameters */
-    size_t grads_end;                /* end of the range that starts at weight */
-    size_t mean, var;                /* offsets in the running statistics */
-    bool starts_at_zero;             /* gamma, with zero_init_residual */
-    float *z, *y, *y_again, *g, *dz; /* struct activation_unit */
-    struct {
-        bf16 *z, *y, *y_again, *g, *dz;
-    } half;                     /* with bf16, instead of the above */
-    float *batch_mean, *inv_sd; /* (C), of the last forward */
-    float *scale, *shift;       /* (C): normalised = scale z + shift */
-    float *ga, *gb, *gc;        /* (C): dz = ga g + gb z + gc */
+    char name[48], bn_name[48];     /* bn_name "": bias instead of batch norm, at beta */
+    size_t weight, gamma, beta;     /* offsets in the parameters */
+    size_t grads_end;               /* end of the range that starts at weight */
+    size_t mean, var;               /* offsets in the running statistics */
+    bool starts_at_zero;            /* gamma, with zero_init_residual */
+    void *z, *y, *y_again, *g, *dz; /* struct activation_unit */
+    float *batch_mean, *inv_sd;     /* (C), of the last forward */
+    float *scale, *shift;           /* (C): normalised = scale z + shift */
+    float *ga, *gb, *gc;            /* (C): dz = ga g + gb z + gc */
 };
 
 struct block {
-    int first, units;           /* the main path */
-    int downsample;             /* unit of the shortcut, or -1 */
-    float *out, *out_again, *g; /* (N, s, s, C): struct activation_block */
+    int first, units;          /* the main path */
+    int downsample;            /* unit of the shortcut, or -1 */
+    void *out, *out_again, *g; /* (N, s, s, C): struct activation_block */
     int derive;
-    struct {
-        bf16 *out, *out_again, *g;
-    } half; /* with bf16, instead of the above */
 };
 
 /* Sums of one piece of a pass (parallel.h); zero between passes */
@@ -65,15 +59,15 @@ struct layout {
     struct unit *units;
     struct block *blocks;
     struct window pool;
-    float *in, *in_again, *g_in; /* of the first block: pooled, or the stem's y */
-    struct {
-        bf16 *in, *in_again, *g_in;
-    } half;       /* with bf16, instead of the above */
-    uint8_t *tap; /* (N, pool.out, pool.out, 64) */
+    void *in, *in_again, *g_in; /* of the first block: pooled, or the stem's y */
+    uint8_t *tap;               /* (N, pool.out, pool.out, 64) */
 };
+
+struct precision_ops;
 
 struct model {
     struct model_config config;
+    const struct precision_ops *ops;
     struct layout layouts[MODEL_SIZES_MAX + 1];
     int layout_count;
     int max_images;        /* largest batch of the layouts */
@@ -114,16 +108,14 @@ struct model {
  * thread first writes an equal part. */
 void *model_allocate(struct model *m, size_t bytes, struct error *e);
 void *model_allocate_shared(struct model *m, size_t bytes, struct error *e);
+int model_allocate_floats(struct model *m, float **p, size_t floats, struct error *e);
+/* The threads' scratch m->own, each first written by its own thread */
+int model_allocate_own(struct model *m, size_t bytes, struct error *e);
 void *model_count_memory(struct model *m, void *p, size_t bytes, struct error *e);
 
 /* Make one unit, or the units and accumulators of these convolutions. */
 struct unit model_make_unit(const struct arch_conv *c, const struct model_config *config);
 void model_make_units(struct model *m, const struct arch_conv *convs, int count);
-
-static inline bool model_is_bf16(const struct model *m)
-{
-    return m->config.precision == JOB_PRECISION_BF16;
-}
 
 static inline size_t unit_pixels(const struct unit *u)
 {
@@ -145,6 +137,12 @@ static inline double unit_flops(const struct unit *u, int n)
 static inline struct unit *block_last(const struct model *m, const struct block *b)
 {
     return &m->layout->units[b->first + b->units - 1];
+}
+
+/* Unit of its shortcut, or NULL */
+static inline struct unit *block_shortcut(const struct model *m, const struct block *b)
+{
+    return b->downsample >= 0 ? &m->layout->units[b->downsample] : NULL;
 }
 
 struct announcement {
@@ -177,21 +175,6 @@ static inline struct conv_memory model_memory(const struct model *m)
 static inline struct thread_accumulator *model_accumulator(const struct model *m)
 {
     return &m->accumulators[parallel_lane()];
-}
-
-/* A share of a unit's pixels (N out out) and channels. */
-static inline int unit_parts(const struct unit *u, int n, struct parallel_share share,
-                             struct parallel_block part[PARALLEL_BLOCKS])
-{
-    size_t rows = (size_t)n * unit_pixels(u);
-    return parallel_matrix(rows, rows, unit_channels(u), 64, share, part);
-}
-
-/* Minimum piece of a pass over them: 64 KB. */
-static inline size_t unit_grains(const struct unit *u, int n, struct parallel_share share)
-{
-    size_t floats = (size_t)n * unit_pixels(u) * unit_channels(u);
-    return floats / (size_t)share.parts / (16 * 1024);
 }
 
 /* Units of sharing for the classifier's products */

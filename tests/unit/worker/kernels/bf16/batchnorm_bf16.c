@@ -48,7 +48,7 @@ Test(batchnorm_bf16, sums_equal_the_plain_ones)
         struct tensor z = tensor(r * c, 1);
         float *shift = noise(c, 2);
         double have[320] = {0}, want[320] = {0};
-        batchnorm_bf16_sums(z.half, r, c, shift, have, have + c);
+        batchnorm_bf16_sums(z.half, r, c, c, shift, have, have + c);
         batchnorm_sums_reference(z.whole, r, c, shift, want, want + c);
         assert_close(have, want, 2 * c, 4e-6, "%zu rows of %zu", r, c);
         bf16_batchnorm_drop(z);
@@ -63,9 +63,9 @@ Test(batchnorm_bf16, apply_equals_the_plain_one_with_every_residual)
         struct tensor z = tensor(r * c, 1), more = tensor(r * c, 2), y = tensor(r * c, 4);
         float *numbers = noise(4 * c, 3);
         const float *scale = kind % 3 == 2 ? numbers + 2 * c : NULL;
-        struct batchnorm_bf16_residual res = {kind % 3 ? more.half : NULL, scale, numbers + 3 * c};
+        struct batchnorm_residual res = {kind % 3 ? more.half : NULL, scale, numbers + 3 * c};
         struct batchnorm_residual plain = {kind % 3 ? more.whole : NULL, scale, numbers + 3 * c};
-        batchnorm_bf16_apply(z.half, r, c, numbers, numbers + c, &res, kind > 2, y.half);
+        batchnorm_bf16_apply(z.half, r, c, c, numbers, numbers + c, &res, kind > 2, y.half);
         batchnorm_apply_reference(z.whole, r, c, numbers, numbers + c, &plain, kind > 2, y.whole);
         bf16_batchnorm_assert_rounded(y.half, y.whole, r * c, "y");
         bf16_batchnorm_drop(z);
@@ -83,7 +83,7 @@ Test(batchnorm_bf16, relu_lets_nan_through)
         z[i] = bf16_from_float(NAN);
         one[i] = 1;
     }
-    batchnorm_bf16_apply(z, 1, 32, one, zero, NULL, true, y);
+    batchnorm_bf16_apply(z, 1, 32, 32, one, zero, NULL, true, y);
     for (int i = 0; i < 32; i++)
         cr_assert(isnan(bf16_to_float(y[i])));
 }
@@ -95,13 +95,14 @@ Test(batchnorm_bf16, the_mask_is_the_sign_of_what_apply_makes)
     float *numbers = noise(3 * CHANNELS, 4);
     double sums[4 * CHANNELS] = {0};
 
-    batchnorm_bf16_apply(z.half, ROWS, CHANNELS, numbers, numbers + CHANNELS, NULL, true, y.half);
+    batchnorm_bf16_apply(z.half, ROWS, CHANNELS, CHANNELS, numbers, numbers + CHANNELS, NULL, true,
+                         y.half);
     for (int i = 0; i < 2; i++) {
-        struct batchnorm_bf16_mask mask = {i ? y.half : NULL, numbers, numbers + CHANNELS};
-        struct batchnorm_bf16_branch branch[2] = {
+        struct batchnorm_mask mask = {i ? y.half : NULL, numbers, numbers + CHANNELS};
+        struct batchnorm_branch branch[2] = {
             {z.half, numbers + 2 * CHANNELS, sums + (1 + 2 * i) * CHANNELS}
         };
-        batchnorm_bf16_mask_sums(i ? by_y.half : g.half, &mask, ROWS, CHANNELS, branch,
+        batchnorm_bf16_mask_sums(i ? by_y.half : g.half, &mask, ROWS, CHANNELS, CHANNELS, branch,
                                  sums + 2 * i * CHANNELS);
     }
     cr_assert_arr_eq(g.half, by_y.half, N * sizeof(bf16));
@@ -121,9 +122,9 @@ Test(batchnorm_bf16, mask_and_sums_equal_the_plain_ones)
                       z2 = tensor(r * c, 4);
         float *mean = noise(2 * c, 5);
         double have[480] = {0}, want[480] = {0};
-        struct batchnorm_bf16_mask mask = {y.half, NULL, NULL};
+        struct batchnorm_mask mask = {y.half, NULL, NULL};
         struct batchnorm_mask plain_mask = {y.whole, NULL, NULL};
-        struct batchnorm_bf16_branch b[2] = {
+        struct batchnorm_branch b[2] = {
             {z.half,                        mean,     have + c    },
             {branches > 1 ? z2.half : NULL, mean + c, have + 2 * c}
         };
@@ -131,7 +132,7 @@ Test(batchnorm_bf16, mask_and_sums_equal_the_plain_ones)
             {z.whole,                        mean,     want + c    },
             {branches > 1 ? z2.whole : NULL, mean + c, want + 2 * c}
         };
-        batchnorm_bf16_mask_sums(g.half, &mask, r, c, b, have);
+        batchnorm_bf16_mask_sums(g.half, &mask, r, c, c, b, have);
         batchnorm_mask_sums_reference(g.whole, &plain_mask, r, c, plain, want);
         assert_close(have, want, 3 * c, 4e-6, "sums, %zu rows of %zu", r, c);
         for (size_t i = 0; i < r * c; i++)
@@ -150,7 +151,7 @@ Test(batchnorm_bf16, input_gradient_equals_the_plain_one)
     {
         struct tensor g = tensor(r * c, 1), z = tensor(r * c, 2), dz = tensor(r * c, 3);
         float *n = noise(3 * c, 4);
-        batchnorm_bf16_input_gradient(g.half, z.half, r, c, n, n + c, n + 2 * c, dz.half);
+        batchnorm_bf16_input_gradient(g.half, z.half, r, c, c, n, n + c, n + 2 * c, dz.half);
         batchnorm_input_gradient_reference(g.whole, z.whole, r, c, n, n + c, n + 2 * c, dz.whole);
         bf16_batchnorm_assert_rounded(dz.half, dz.whole, r * c, "dz");
         bf16_batchnorm_drop(g);
@@ -171,7 +172,7 @@ Test(batchnorm_bf16, pooling_equals_the_plain_one)
         struct tensor x = tensor(from, 1), y = tensor(to, 2), dx = tensor(from, 3),
                       again = tensor(to, 4);
         uint8_t *tap = malloc(to), *want_tap = malloc(to);
-        size_t pixels = to / C, seen = from / C; /* in two parts each */
+        size_t pixels = to / C, lines = from / C / (size_t)w.in; /* in two parts each */
         pool_bf16_max(&w, x.half, 0, pixels / 3, y.half, tap);
         pool_bf16_max(&w, x.half, pixels / 3, pixels, y.half, tap);
         pool_max_reference(&w, x.whole, N, y.whole, want_tap);
@@ -179,8 +180,8 @@ Test(batchnorm_bf16, pooling_equals_the_plain_one)
             cr_assert(bf16_to_float(y.half[k]) == y.whole[k] && tap[k] == want_tap[k]);
         pool_bf16_max(&w, x.half, 0, pixels, again.half, NULL);
         cr_assert_arr_eq(again.half, y.half, to * sizeof(bf16));
-        pool_bf16_max_backward(&w, y.half, tap, 0, seen / 3, dx.half);
-        pool_bf16_max_backward(&w, y.half, tap, seen / 3, seen, dx.half);
+        pool_bf16_max_backward(&w, y.half, tap, 0, lines / 3, dx.half);
+        pool_bf16_max_backward(&w, y.half, tap, lines / 3, lines, dx.half);
         pool_max_backward_reference(&w, y.whole, tap, N, dx.whole);
         bf16_batchnorm_assert_rounded(dx.half, dx.whole, from, "dx");
         bf16_batchnorm_drop(x);
@@ -202,8 +203,9 @@ Test(batchnorm_bf16, averages_equal_the_plain_ones)
     pool_bf16_average(x.half, &(struct parallel_block){1, N - 1, 0, C}, PIXELS, C, y);
     pool_average_reference(x.whole, N, PIXELS, C, want);
     assert_close(y, want, N * C, 1e-6, "average");
-    pool_bf16_average_backward(y, 0, 60, PIXELS, C, x.half);
-    pool_bf16_average_backward(y, 60, N * PIXELS, PIXELS, C, x.half);
+    pool_bf16_average_backward(y, &(struct parallel_block){0, 60, 0, C}, PIXELS, C, x.half);
+    pool_bf16_average_backward(y, &(struct parallel_block){60, N * PIXELS - 60, 0, C}, PIXELS, C,
+                               x.half);
     pool_average_backward(y, &(struct parallel_block){0, N * PIXELS, 0, C}, PIXELS, C, x.whole);
     bf16_batchnorm_assert_rounded(x.half, x.whole, N * PIXELS * C, "dx");
     bf16_batchnorm_drop(x);

@@ -121,11 +121,11 @@ static void bf16_conv_assert_rounded(const bf16 *have, const float *want, size_t
     }
 }
 
-static void bf16_count_rows(size_t row, size_t rows, void *context)
+static void bf16_count_rows(const struct parallel_block *part, void *context)
 {
     size_t *next = context;
-    cr_assert_eq(row, *next, "rows come in order and once");
-    *next += rows;
+    cr_assert_eq(part->row, *next, "rows come in order and once");
+    *next += part->rows;
 }
 
 static bf16 *forward(struct data *d, const struct shape *s)
