@@ -13,7 +13,7 @@ static const struct store_job nothing_known = {.state = JOB_STARTING,
 
 static const struct forecast_pace alike;
 
-Test(forecast, of_what_is_not_known_nothing_is_said)
+Test(job_forecast, of_what_is_not_known_nothing_is_said)
 {
     struct forecast_end end = forecast_running(&nothing_known, &alike, 5);
     cr_expect_eq(end.soonest, 0);
@@ -21,7 +21,7 @@ Test(forecast, of_what_is_not_known_nothing_is_said)
     cr_expect_eq(end.latest, INFINITY);
 }
 
-Test(forecast, a_running_job_by_its_progress)
+Test(job_forecast, a_running_job_by_its_progress)
 {
     struct store_job job = nothing_known;
     job.state = JOB_RUNNING;
@@ -39,7 +39,7 @@ Test(forecast, a_running_job_by_its_progress)
     cr_expect_float_eq(end.soonest, 240, 1e-9);
 }
 
-Test(forecast, evaluations_to_come_count)
+Test(job_forecast, evaluations_to_come_count)
 {
     struct store_job job = nothing_known;
     job.state = JOB_RUNNING;
@@ -64,7 +64,7 @@ Test(forecast, evaluations_to_come_count)
     cr_expect_eq(end.soonest, 0);
 }
 
-Test(forecast, a_resumed_job_before_its_first_step)
+Test(job_forecast, a_resumed_job_before_its_first_step)
 {
     struct store_job job = nothing_known;
     job.step = 60; /* of its checkpoint */
@@ -81,7 +81,7 @@ Test(forecast, a_resumed_job_before_its_first_step)
     cr_expect_float_eq(end.latest, 557, 1e-9);
 }
 
-Test(forecast, before_the_first_step_by_the_plan)
+Test(job_forecast, before_the_first_step_by_the_plan)
 {
     struct store_job job = nothing_known;
     job.predicted_seconds = 100;
@@ -99,7 +99,7 @@ Test(forecast, before_the_first_step_by_the_plan)
     cr_expect_eq(end.likely, 60);
 }
 
-Test(forecast, a_time_limit_alone_bounds_the_end_but_is_no_guess)
+Test(job_forecast, a_time_limit_alone_bounds_the_end_but_is_no_guess)
 {
     struct store_job job = nothing_known;
     job.time_limit_seconds = 60;
@@ -109,7 +109,7 @@ Test(forecast, a_time_limit_alone_bounds_the_end_but_is_no_guess)
     cr_expect_eq(end.soonest, 0);
 }
 
-Test(forecast, the_first_gap_that_is_large_enough)
+Test(job_forecast, the_first_gap_that_is_large_enough)
 {
     const struct forecast_span spans[] = {
         {2, 100     },
@@ -127,7 +127,7 @@ Test(forecast, the_first_gap_that_is_large_enough)
     cr_expect_eq(forecast_fit(spans, 3, 4, 1, 70, NULL), 70, "and later");
 }
 
-Test(forecast, words)
+Test(job_forecast, words)
 {
     static const struct {
         double seconds;
@@ -153,7 +153,7 @@ static const struct forecast_pace grows = {
       .count = 2, .evaluation = 2
 };
 
-Test(forecast, images_that_grow_take_longer)
+Test(job_forecast, images_that_grow_take_longer)
 {
     struct store_job job = nothing_known;
     job.state = JOB_RUNNING;
@@ -172,7 +172,7 @@ Test(forecast, images_that_grow_take_longer)
     cr_expect_float_eq(end.likely, 40 * 5, 1e-9);
 }
 
-Test(forecast, batches_that_shrink_too)
+Test(job_forecast, batches_that_shrink_too)
 {
     static const struct forecast_pace fills = {
         .parts = {{0, 4, 0.25}, {50, 1, 1}},
@@ -186,7 +186,7 @@ Test(forecast, batches_that_shrink_too)
     cr_expect_float_eq(forecast_running(&job, &fills, 20).likely, 80 * 5, 1e-9);
 }
 
-Test(forecast, until_a_step_with_its_evaluation)
+Test(job_forecast, until_a_step_with_its_evaluation)
 {
     struct store_job job = nothing_known;
     job.state = JOB_RUNNING;
@@ -204,7 +204,7 @@ Test(forecast, until_a_step_with_its_evaluation)
 }
 
 /* Before its first step the plan's prediction is shared out by what steps cost. */
-Test(forecast, a_resumed_run_by_what_is_left)
+Test(job_forecast, a_resumed_run_by_what_is_left)
 {
     struct store_job job = nothing_known;
     job.step = 50;

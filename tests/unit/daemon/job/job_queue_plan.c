@@ -20,7 +20,7 @@ static struct queue_decision decide(struct queue_plan *p, int64_t id, int64_t sl
     return d;
 }
 
-Test(queue_plan, passes_over_who_has_enough_jobs)
+Test(job_queue_plan, passes_over_who_has_enough_jobs)
 {
     const struct queue_running running[] = {
         {.id = 1, .slots = 1, .user = "token:eve", .ends = unknown}
@@ -40,7 +40,7 @@ Test(queue_plan, passes_over_who_has_enough_jobs)
     queue_plan_destroy(p);
 }
 
-Test(queue_plan, passes_over_who_has_enough_slots)
+Test(job_queue_plan, passes_over_who_has_enough_slots)
 {
     const struct queue_running running[] = {
         {.id = 1,     .slots = 3,  .user = "a",   .ends = unknown},
@@ -60,7 +60,7 @@ Test(queue_plan, passes_over_who_has_enough_slots)
     queue_plan_destroy(p);
 }
 
-Test(queue_plan, has_no_limits_without_caps)
+Test(job_queue_plan, has_no_limits_without_caps)
 {
     const struct queue_caps none = {0};
     struct queue_plan *p = queue_plan_create(4, &none, NULL, 0);
@@ -74,7 +74,7 @@ Test(queue_plan, has_no_limits_without_caps)
     queue_plan_destroy(p);
 }
 
-Test(queue_plan, counts_use_as_points_of_priority)
+Test(job_queue_plan, counts_use_as_points_of_priority)
 {
     const struct queue_fair_share fair = {.weight = 10}, off = {0};
 
@@ -85,10 +85,66 @@ Test(queue_plan, counts_use_as_points_of_priority)
     cr_assert_lt(queue_place(1000, 0, 60, &fair, 1), queue_place(1000 + 601, 0, 60, &fair, 0));
 }
 
-Test(queue_plan, aborts_if_a_job_starts_that_does_not_fit, .signal = SIGABRT)
+Test(job_queue_plan, aborts_if_a_job_starts_that_does_not_fit, .signal = SIGABRT)
 {
     struct queue_plan *p = queue_plan_create(8, NULL, NULL, 0);
     struct queue_waiting job = {.id = 1, .slots = 9, .length = unknown};
 
     queue_plan_started(p, &job, NULL);
+}
+
+static struct queue_waiting small(int64_t id, int64_t slots, double seconds)
+{
+    return (struct queue_waiting){
+        .id = id, .slots = slots, .length = {seconds, seconds, seconds}
+    };
+}
+
+/* Of 8 slots 6 are free in 100 s, when job 2 starts, which needs all. */
+Test(job_queue_plan, lets_a_job_overtake_that_ends_before_the_one_ahead_can_start)
+{
+    const struct queue_running running[] = {
+        {.id = 1, .slots = 6, .ends = {100, 100, 100}}
+    };
+    static const struct {
+        int64_t slots;
+        double seconds;
+        enum queue_choice choice;
+        int64_t overtakes;
+    } rows[] = {
+        {2, 99,  QUEUE_STARTS, 2},
+        {2, 101, QUEUE_WAITS,  0},
+        {3, 10,  QUEUE_WAITS,  0},
+        {2, 0,   QUEUE_STARTS, 2},
+    };
+
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct queue_plan *p = queue_plan_create(8, NULL, running, 1);
+        struct queue_waiting large = small(2, 8, 50),
+                             next = small(3, rows[i].slots, rows[i].seconds);
+        struct queue_decision d;
+
+        queue_plan_decide(p, &large, &d);
+        cr_expect_eq(d.choice, QUEUE_WAITS);
+        cr_expect_eq(d.start, 100);
+        cr_expect(strstr(d.reason, "8 slots"), "%s", d.reason);
+        queue_plan_decide(p, &next, &d);
+        cr_expect_eq(d.choice, rows[i].choice, "row %zu: %s", i, d.reason);
+        cr_expect_eq(d.overtakes, rows[i].overtakes, "row %zu", i);
+        queue_plan_destroy(p);
+    }
+}
+
+Test(job_queue_plan, tells_a_job_that_never_fits_from_one_that_pauses)
+{
+    struct queue_plan *p = queue_plan_create(8, NULL, NULL, 0);
+    struct queue_waiting large = small(1, 9, 10), later = small(2, 1, 10);
+    struct queue_decision d;
+
+    queue_plan_decide(p, &large, &d);
+    cr_assert_eq(d.choice, QUEUE_NEVER_FITS);
+    later.not_before = 5;
+    queue_plan_decide(p, &later, &d);
+    cr_assert_eq(d.choice, QUEUE_PAUSES);
+    queue_plan_destroy(p);
 }

@@ -2,104 +2,32 @@
 #include <criterion/criterion.h>
 #include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "common/job/job_document.h"
 #include "common/json.h"
-#include "common/plan/plan_build.h"
 #include "common/system/file.h"
-#include "daemon/job/job.h"
-#include "daemon/job/job_manager.h"
 #include "daemon/job/job_queue.h"
 #include "daemon/job/job_requests.h"
-#include "daemon/job/job_resources.h"
 #include "daemon/job/run_dir.h"
-#include "daemon/store/store_open.h"
+#include "tests/unit/daemon/job/fixture.h"
 
-static char folder[64], jobs_dir[256];
-static struct store *store;
-static struct job_manager *manager;
-static struct job_spec *spec;
-static struct plan *plan;
 static struct error e;
 
-static void parse_cluster(const char *cluster)
-{
-    char text[512];
-    struct problems problems = {0};
-    struct plan_inputs inputs = {.train_images = 64};
-
-    snprintf(text, sizeof text,
-             "{\"name\":\"a\",\"data\":{\"train\":\"synthetic\",\"train_images\":64},"
-             "\"batch_per_worker\":1,\"steps\":4,\"cluster\":{%s}}",
-             cluster);
-    json_t *document = json_document_parse(text, strlen(text), &e);
-    cr_assert_not_null(document, "%s", e.text);
-    job_spec_destroy(spec);
-    plan_destroy(plan);
-    spec = job_spec_parse(document, NULL, NULL, &problems);
-    cr_assert_not_null(spec, "%s", problems.count ? problems.items[0].message : "");
-    plan = plan_make(spec, &inputs, &problems);
-    cr_assert_not_null(plan, "%s", problems.count ? problems.items[0].message : "");
-    json_decref(document);
-}
-
-static void set_up(void)
-{
-    char database[PATH_MAX];
-    strcpy(folder, "/tmp/traind-job.XXXXXX");
-    cr_assert_not_null(mkdtemp(folder));
-    snprintf(database, sizeof database, "%s/traind.db", folder);
-    snprintf(jobs_dir, sizeof jobs_dir, "%s/jobs", folder);
-    struct job_manager_config config = {.jobs_dir = jobs_dir,
-                                        .slots = 4,
-                                        .limits = {.cancel_grace_seconds = -1},
-                                        .mpirun = "/bin/true",
-                                        .worker = "/bin/true"};
-    cr_assert_eq(store_open(database, &store, &e), 0, "%s", e.text);
-    cr_assert_eq(job_manager_create(&config, store, &manager, &e), 0, "%s", e.text);
-    parse_cluster("\"workers_per_node\":2,\"threads_per_worker\":1");
-}
-
-static void tear_down(void)
-{
-    job_spec_destroy(spec);
-    plan_destroy(plan);
-    job_manager_destroy(manager);
-    store_close(store);
-    file_remove_tree(folder, NULL);
-}
-
-TestSuite(submit_key, .init = set_up, .fini = tear_down);
-
-static int64_t slots(const char *cluster, int64_t total)
-{
-    parse_cluster(cluster);
-    return job_slots_needed(spec, total);
-}
-
-Test(submit_key, counts_slots)
-{
-    cr_assert_eq(slots("\"workers_per_node\":2,\"threads_per_worker\":3", 64), 6);
-    cr_assert_eq(slots("\"workers_per_node\":2,\"threads_per_worker\":0", 64), 64);
-    cr_assert_eq(slots("\"workers_per_node\":3,\"threads_per_worker\":0", 64), 63);
-    cr_assert_eq(slots("\"workers_per_node\":4,\"threads_per_worker\":0", 2), 4,
-                 "a worker takes one at least");
-}
+TestSuite(job_requests, .init = jobs_open, .fini = jobs_close);
 
 static int submit_key(const char *key, const char *digest, int64_t *id, bool *existed)
 {
-    struct job_submission s = {spec, plan, key, digest, "somebody"};
+    struct job_submission s = {jobs_spec, jobs_plan, key, digest, "somebody"};
     struct problems problems = {0};
-    int status = job_submit(manager, &s, &problems, id, existed, &e);
+    int status = job_submit(jobs_manager, &s, &problems, id, existed, &e);
 
     problems_clear(&problems);
     return status;
 }
 
-Test(submit_key, makes_the_row)
+Test(job_requests, makes_the_row)
 {
     int64_t id;
     bool existed;
@@ -107,7 +35,7 @@ Test(submit_key, makes_the_row)
 
     cr_assert_eq(submit_key(NULL, NULL, &id, &existed), 0, "%s", e.text);
     cr_assert_not(existed);
-    cr_assert_eq(store_job_get(store, id, &job, &e), 0);
+    cr_assert_eq(store_job_get(jobs_store, id, &job, &e), 0);
     cr_assert_eq(job.state, JOB_QUEUED);
     cr_assert_str_eq(job.submitted_by, "somebody");
     cr_assert_eq(job.slots, 2);
@@ -115,17 +43,17 @@ Test(submit_key, makes_the_row)
     store_job_clear(&job);
 }
 
-Test(submit_key, the_run_directory_is_made_of_the_row)
+Test(job_requests, the_run_directory_is_made_of_the_row)
 {
     int64_t id;
     char path[PATH_MAX];
     struct store_job job;
 
     cr_assert_eq(submit_key(NULL, NULL, &id, NULL), 0, "%s", e.text);
-    cr_assert_eq(store_job_get(store, id, &job, &e), 0);
-    cr_assert_eq(run_dir_prepare(store, &job, &e), 0, "%s", e.text);
+    cr_assert_eq(store_job_get(jobs_store, id, &job, &e), 0);
+    cr_assert_eq(run_dir_prepare(jobs_store, &job, &e), 0, "%s", e.text);
     snprintf(path, sizeof path, "%s/%lld/job.json", jobs_dir, (long long)id);
-    json_t *written = json_document_load(path, &e), *wanted = job_spec_to_json(spec);
+    json_t *written = json_document_load(path, &e), *wanted = job_spec_to_json(jobs_spec);
     cr_assert_not_null(written, "%s", e.text);
     cr_assert(json_equal(written, wanted));
     json_decref(written);
@@ -135,16 +63,16 @@ Test(submit_key, the_run_directory_is_made_of_the_row)
     store_job_clear(&job);
 }
 
-Test(submit_key, refuses_what_can_never_fit_with_the_numbers)
+Test(job_requests, refuses_what_can_never_fit_with_the_numbers)
 {
     int64_t id;
-    parse_cluster("\"workers_per_node\":3,\"threads_per_worker\":2");
+    jobs_parse("\"workers_per_node\":3,\"threads_per_worker\":2");
     cr_assert_eq(submit_key(NULL, NULL, &id, NULL), -ERR_INVALID);
     cr_assert_not_null(strstr(e.text, "3 x 2 = 6 slots"), "%s", e.text);
     cr_assert_not_null(strstr(e.text, "this node has 4"), "%s", e.text);
 }
 
-Test(submit_key, a_key_gives_one_job)
+Test(job_requests, a_key_gives_one_job)
 {
     int64_t first, second;
     bool existed;
@@ -155,30 +83,71 @@ Test(submit_key, a_key_gives_one_job)
     cr_assert_eq(submit_key("key", "d2", &second, &existed), -ERR_CONFLICT);
 }
 
-Test(submit_key, a_run_directory_that_cannot_be_made_fails_the_job_at_its_start)
+Test(job_requests, a_run_directory_that_cannot_be_made_fails_the_job_at_its_start)
 {
     int64_t id;
     struct store_job job;
     cr_assert_eq(submit_key(NULL, NULL, &id, NULL), 0, "%s", e.text);
     file_remove_tree(jobs_dir, NULL);
     cr_assert_eq(file_write_atomic(jobs_dir, "x", 1, &e), 0, "a file in its place");
-    job_queue_start(manager);
-    cr_assert_eq(store_job_get(store, id, &job, &e), 0);
+    job_queue_start(jobs_manager);
+    cr_assert_eq(store_job_get(jobs_store, id, &job, &e), 0);
     cr_assert_eq(job.state, JOB_FAILED);
     cr_assert_not_null(strstr(job.reason, jobs_dir), "%s", job.reason);
     store_job_clear(&job);
 }
 
-Test(submit_key, cancels_a_queued_job_once)
+Test(job_requests, cancels_a_queued_job_once)
 {
     int64_t id;
     struct store_job job;
     cr_assert_eq(submit_key(NULL, NULL, &id, NULL), 0);
-    cr_assert_eq(job_cancel(manager, id, "user:a", &e), 0, "%s", e.text);
-    cr_assert_eq(store_job_get(store, id, &job, &e), 0);
+    cr_assert_eq(job_cancel(jobs_manager, id, "user:a", &e), 0, "%s", e.text);
+    cr_assert_eq(store_job_get(jobs_store, id, &job, &e), 0);
     cr_assert_eq(job.state, JOB_CANCELLED);
     store_job_clear(&job);
-    cr_assert_eq(job_cancel(manager, id, "user:a", &e), -ERR_CONFLICT);
+    cr_assert_eq(job_cancel(jobs_manager, id, "user:a", &e), -ERR_CONFLICT);
     cr_assert_not_null(strstr(e.text, "been cancelled"), "%s", e.text);
-    cr_assert_eq(job_cancel(manager, 999, NULL, &e), -ERR_NOT_FOUND);
+    cr_assert_eq(job_cancel(jobs_manager, 999, NULL, &e), -ERR_NOT_FOUND);
+}
+
+Test(job_requests, only_a_job_that_waits_is_held_released_or_given_a_priority)
+{
+    int64_t waits = jobs_submit(), runs = jobs_submit();
+
+    jobs_begin(runs);
+    const struct {
+        int (*request)(struct job_manager *m, int64_t id, const char *by, struct error *e);
+        int64_t id;
+        int status;
+        const char *words;
+    } rows[] = {
+        {job_release, waits, -ERR_CONFLICT,  "job 1 is not held"                                       },
+        {job_hold,    waits, 0,              NULL                                                      },
+        {job_hold,    waits, -ERR_CONFLICT,  "job 1 is held already"                                   },
+        {job_release, waits, 0,              NULL                                                      },
+        {job_hold,    runs,  -ERR_CONFLICT,  "job 2 is in state starting: only queued jobs can be held"},
+        {job_release, 99,    -ERR_NOT_FOUND, NULL                                                      },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        cr_expect_eq(rows[i].request(jobs_manager, rows[i].id, "user:a", &e), rows[i].status,
+                     "row %zu", i);
+        cr_expect(!rows[i].words || strstr(e.text, rows[i].words), "%s", e.text);
+    }
+    cr_assert_eq(job_set_priority(jobs_manager, waits, 9, NULL, &e), 0, "%s", e.text);
+    struct store_job job = jobs_get(waits);
+    cr_assert_eq(job.priority, 9);
+    store_job_clear(&job);
+    cr_assert_eq(job_set_priority(jobs_manager, runs, 9, NULL, &e), -ERR_CONFLICT);
+}
+
+Test(job_requests, a_running_job_is_asked_to_end_and_keeps_its_state)
+{
+    int64_t id = jobs_submit();
+
+    jobs_begin(id);
+    cr_assert_eq(job_cancel(jobs_manager, id, "user:a", &e), 0, "%s", e.text);
+    struct store_job job = jobs_get(id);
+    cr_assert_eq(job.state, JOB_STARTING);
+    store_job_clear(&job);
 }

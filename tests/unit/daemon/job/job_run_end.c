@@ -30,7 +30,7 @@ static void tear_down(void)
     file_remove_tree(folder, &e);
 }
 
-TestSuite(slurm_verdict, .init = set_up, .fini = tear_down);
+TestSuite(job_run_end, .init = set_up, .fini = tear_down);
 
 static struct verdict judge_slurm(const char *state)
 {
@@ -47,7 +47,7 @@ static struct verdict judge_slurm(const char *state)
 }
 
 /* The node at fault, where Slurm leaves no doubt. */
-Test(slurm_verdict, blames_the_only_node_of_an_allocation)
+Test(job_run_end, blames_the_only_node_of_an_allocation)
 {
     static const struct {
         const char *state, *reason, *nodes, *blamed;
@@ -78,7 +78,7 @@ Test(slurm_verdict, blames_the_only_node_of_an_allocation)
     "{\"type\": \"failed\", \"rank\": 3, \"host\": \"n2\", \"phase\": \"train\", \"reason\": "     \
     "\"cannot read /data/x: Input/output error\"}\n"
 
-Test(slurm_verdict, what_a_rank_said_stands_behind_slurms_words)
+Test(job_run_end, what_a_rank_said_stands_behind_slurms_words)
 {
     static const char *const states[] = {"NODE_FAIL", "PREEMPTED", "CANCELLED", "OUT_OF_MEMORY"};
 
@@ -95,7 +95,7 @@ Test(slurm_verdict, what_a_rank_said_stands_behind_slurms_words)
     }
 }
 
-Test(slurm_verdict, where_no_rank_said_anything_slurms_words_stand_alone)
+Test(job_run_end, where_no_rank_said_anything_slurms_words_stand_alone)
 {
     write_events(STEP);
     struct verdict v = judge_slurm("NODE_FAIL");
@@ -106,7 +106,7 @@ Test(slurm_verdict, where_no_rank_said_anything_slurms_words_stand_alone)
 
 /* Seen where the folder of slurmd had vanished: exit code 2 is slurmstepd's "No such file or
  * directory". */
-Test(slurm_verdict, a_script_that_did_not_begin_is_no_fault_of_mpirun)
+Test(job_run_end, a_script_that_did_not_begin_is_no_fault_of_mpirun)
 {
     struct slurm_status slurm = {.phase = SLURM_ENDED,
                                  .job_id = 12,
@@ -129,7 +129,7 @@ Test(slurm_verdict, a_script_that_did_not_begin_is_no_fault_of_mpirun)
     }
 }
 
-Test(slurm_verdict, one_put_back_says_why_as_far_as_it_is_known)
+Test(job_run_end, one_put_back_says_why_as_far_as_it_is_known)
 {
     static const struct {
         bool begun;
