@@ -316,6 +316,10 @@ static int plan_read_speed(const json_t *body, struct store_speed *speed, struct
                          "cpu must be the model name of the processor in /proc/cpuinfo");
     if (!speed_sample_read(body, &speed->sample))
         return error_set(e, ERR_INVALID, "%s", SPEED_BOUNDS);
+    if (json_object_size(body) > 7)
+        return error_set(e, ERR_INVALID,
+                         "a speed has key, cpu, image_seconds, update_seconds, exchange_seconds, "
+                         "workers and batch, and nothing else");
     return 0;
 }
 
