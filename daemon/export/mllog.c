@@ -113,22 +113,26 @@ static const struct {
     {NULL,           "opt_weight_decay",                false, "optimizer.weight_decay"},
 };
 
-/* Of poly only, without warm-up. */
+/* Of poly, without warm-up, and of step. */
 static void mllog_put_decay(struct mllog *m, double t, const char *prefix)
 {
     json_t *decay = mllog_lookup(m->spec, "lr.decay");
-    bool poly = json_is_string(decay) && strcmp(json_string_value(decay), "poly") == 0;
+    const char *name = json_is_string(decay) ? json_string_value(decay) : "";
+    bool poly = strcmp(name, "poly") == 0, step = strcmp(name, "step") == 0;
     double steps =
         mllog_number_in(m->plan, "train_steps") - mllog_number_in(m->plan, "warmup_steps");
     char key[80];
 
     json_decref(decay);
+    if (step)
+        PUT(m, t, POINT, "opt_learning_rate_decay_boundary_epochs",
+            mllog_lookup(m->spec, "lr.milestones"), NULL);
     if (!poly)
         return;
     snprintf(key, sizeof key, "%sopt_learning_rate_decay_poly_power", prefix);
     PUT(m, t, POINT, key, mllog_lookup(m->spec, "lr.power"), NULL);
     snprintf(key, sizeof key, "%sopt_learning_rate_decay_steps", prefix);
-    PUT(m, t, POINT, key, isnan(steps) ? NULL : json_integer((json_int_t)steps), NULL);
+    PUT(m, t, POINT, key, isnan(steps) ? NULL : json_integer((json_int_t)fmax(steps, 0)), NULL);
 }
 
 static void mllog_put_optimizer(struct mllog *m, double t)
@@ -152,6 +156,9 @@ static void mllog_put_optimizer(struct mllog *m, double t)
                          optimizer_settings[i].path),
             NULL);
     }
+    if (strcmp(prefix, "sgd_") == 0) /* of sgd, MLPerf wants this key without the prefix */
+        PUT(m, t, POINT, "opt_learning_rate_warmup_epochs",
+            mllog_lookup(m->spec, "lr.warmup_epochs"), NULL);
     mllog_put_decay(m, t, prefix);
 }
 
@@ -177,6 +184,7 @@ static void mllog_put_settings(struct mllog *m, double t)
         NULL);
     PUT(m, t, POINT, "train_samples", mllog_lookup(m->plan, "train_images"), NULL);
     PUT(m, t, POINT, "eval_samples", mllog_lookup(m->plan, "eval_images"), NULL);
+    PUT(m, t, POINT, "model_bn_span", mllog_lookup(m->spec, "batch_per_worker"), NULL);
     mllog_put_optimizer(m, t);
 }
 

@@ -119,7 +119,7 @@ model='{"image_size": 32, "classes": 10, "arch": "resnet18", "width": 0.0625}'
 # 12.5 steps an epoch; guessing between two classes reaches the target
 submit exact '{"workers_per_node": 1, "threads_per_worker": 1}' '{"steps_rounding": "exact", "epochs": 2, "steps": null, "model": '"${model/10/2}"',
     "data": {"train": "synthetic", "eval": "synthetic", "train_images": 50, "eval_images": 64},
-    "eval": {"every_epochs": 1, "target_top1": 0.01, "stop_at_target": false}, "checkpoint": {"disable": true}}'
+    "eval": {"every_epochs": 1, "target_top1": 0.01, "stop_at_target": false}, "checkpoint": {"disable": true}, "optimizer": {"name": "lars"}, "lr": {"warmup_epochs": 1}}'
 wait_state "$id" succeeded
 fetch_mllog "$id"
 is "$(check_mllog)" '{"epochs": 2, "open": 0, "evals": 2, "batch": 4, "samples": 50, "status": "success"}' "epochs that end within a step"
