@@ -11,18 +11,14 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "common/system/file.h"
 #include "daemon/store/sql.h"
 #include "daemon/store/store.h"
-#include "daemon/store/store_open.h"
 #include "daemon/watchdog.h"
+#include "tests/unit/daemon/store.h"
 
 #define LOOK_MS 50 /* the watchdog's: a quarter of WATCHDOG_USEC */
 
-static char folder[64];
-static struct store *store;
 static struct watchdog *dog;
-static struct error e;
 static int notified = -1;
 static pthread_t loop;
 static atomic_bool begun;
@@ -30,12 +26,8 @@ static atomic_bool begun;
 static void setup(void)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    char path[PATH_MAX];
 
-    strcpy(folder, "/tmp/traind-dog-XXXXXX");
-    cr_assert_not_null(mkdtemp(folder));
-    snprintf(path, sizeof path, "%s/traind.db", folder);
-    cr_assert_eq(store_open(path, &store, &e), 0, "%s", e.text);
+    make_store();
     snprintf(address.sun_path, sizeof address.sun_path, "%s/notify", folder);
     notified = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     cr_assert_eq(bind(notified, (struct sockaddr *)&address, sizeof address), 0);
@@ -47,9 +39,8 @@ static void setup(void)
 static void teardown(void)
 {
     watchdog_stop(dog);
-    store_close(store);
     close(notified);
-    file_remove_tree(folder, NULL);
+    remove_store();
 }
 
 TestSuite(watchdog, .init = setup, .fini = teardown);

@@ -1,34 +1,23 @@
 #include "launch/hosts.h"
+#include "tests/unit/folder.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/system/file.h"
-
 #define GOOD "{\"entry\": \"a:4\", \"name\": \"a\", \"host\": \"a.net\"}"
-
-static char folder[] = "/tmp/hosts-XXXXXX";
 
 /* Workers run as the daemon's user and can write this file. */
 static void write_hosts(const char *nodes, const char *entries)
 {
-    char path[64], text[8192];
-    struct error e;
+    char text[8192];
 
     int bytes = snprintf(text, sizeof text, "{\"asked\": true, \"nodes\": %s, \"hosts\": [%s]}",
                          nodes, entries);
     cr_assert_lt((size_t)bytes, sizeof text);
-    cr_assert_not_null(mkdtemp(folder));
-    snprintf(path, sizeof path, "%s/hosts.json", folder);
-    cr_assert_eq(file_write_unsynced(path, text, (size_t)bytes, &e), 0, "%s", e.text);
-}
-
-static void remove_hosts(void)
-{
-    struct error e;
-    file_remove_tree(folder, &e);
+    make_folder();
+    write_in_folder("hosts.json", text);
 }
 
 /* How many hosts are taken of 32 good ones. */
@@ -43,7 +32,7 @@ static size_t count_taken(const char *nodes)
     hosts_read_taken(folder, &taken);
     size_t count = taken.count;
     hosts_taken_clear(&taken);
-    remove_hosts();
+    remove_folder();
     return count;
 }
 
@@ -77,7 +66,7 @@ Test(hosts, one_without_a_name_is_not_taken)
     cr_assert_str_eq(taken.names[0], "a");
     cr_assert_str_eq(taken.machines[0], "a.net");
     hosts_taken_clear(&taken);
-    remove_hosts();
+    remove_folder();
 }
 
 Test(hosts, one_without_a_name_is_no_machine_of_the_job)
@@ -87,7 +76,7 @@ Test(hosts, one_without_a_name_is_no_machine_of_the_job)
     char *name = hosts_name_of(folder, "a.net");
     cr_assert_str_eq(name, "a");
     free(name);
-    remove_hosts();
+    remove_folder();
 }
 
 Test(hosts, one_without_a_name_has_no_problem_either)
@@ -102,5 +91,5 @@ Test(hosts, one_without_a_name_has_no_problem_either)
     cr_assert_eq(found.usable_count, 1);
     cr_assert_str_eq(found.usable[0], "a:4");
     hosts_found_clear(&found);
-    remove_hosts();
+    remove_folder();
 }

@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "common/clock.h"
-#include "common/system/file.h"
 #include "daemon/ingest/apply.h"
 #include "daemon/store/attempt.h"
 #include "daemon/store/event.h"
@@ -20,12 +19,10 @@
 #include "daemon/store/job_insert.h"
 #include "daemon/store/job_row.h"
 #include "daemon/store/metric.h"
-#include "daemon/store/store_open.h"
+#include "tests/unit/daemon/store.h"
 
-static char folder[64], database[PATH_MAX], events_path[PATH_MAX];
-static struct store *store;
+static char events_path[PATH_MAX];
 static struct ingest *ingest;
-static struct error e;
 static int64_t job_id;
 
 static void submit_ingested(void)
@@ -49,11 +46,8 @@ static void submit_ingested(void)
 
 static void set_up(void)
 {
-    strcpy(folder, "/tmp/traind-ingest.XXXXXX");
-    cr_assert_not_null(mkdtemp(folder));
-    snprintf(database, sizeof database, "%s/traind.db", folder);
+    make_store();
     snprintf(events_path, sizeof events_path, "%s/events.jsonl", folder);
-    cr_assert_eq(store_open(database, &store, &e), 0, "%s", e.text);
     submit_ingested();
     cr_assert_eq(ingest_create(store, job_id, 1, folder, &ingest, &e), 0, "%s", e.text);
 }
@@ -61,8 +55,7 @@ static void set_up(void)
 static void tear_down(void)
 {
     ingest_destroy(ingest);
-    store_close(store);
-    file_remove_tree(folder, NULL);
+    remove_store();
 }
 
 TestSuite(apply, .init = set_up, .fini = tear_down);
@@ -230,7 +223,7 @@ static void read_until_killed(void)
     struct ingest *i;
     struct timespec pause = {0, 1000000};
 
-    if (store_open(database, &s, &e) || ingest_create(s, job_id, 1, folder, &i, &e))
+    if (store_open(in_folder("traind.db"), &s, &e) || ingest_create(s, job_id, 1, folder, &i, &e))
         _exit(1);
     while (ingest_catch_up(i, &e) == 0)
         nanosleep(&pause, NULL);
@@ -267,7 +260,7 @@ Test(apply, no_event_is_lost_or_doubled_by_kills, .timeout = 600)
         kills++;
     }
     cr_assert_eq(status, 0);
-    cr_assert_eq(store_open(database, &store, &e), 0, "%s", e.text);
+    cr_assert_eq(store_open(in_folder("traind.db"), &store, &e), 0, "%s", e.text);
     cr_assert_eq(ingest_create(store, job_id, 1, folder, &ingest, &e), 0, "%s", e.text);
     catch_up();
     cr_assert_eq(count_events("step"), LINES, "%d kills", kills);

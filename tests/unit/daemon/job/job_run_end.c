@@ -4,33 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/system/file.h"
 #include "daemon/job/job_run_end.h"
+#include "tests/unit/folder.h"
 
-static char folder[64];
-
-static void write_events(const char *text)
-{
-    char path[128];
-    struct error e;
-
-    snprintf(path, sizeof path, "%s/events.jsonl", folder);
-    cr_assert_eq(file_write_atomic(path, text, strlen(text), &e), 0, "%s", e.text);
-}
-
-static void set_up(void)
-{
-    strcpy(folder, "/tmp/traind-slurm-XXXXXX");
-    cr_assert_not_null(mkdtemp(folder));
-}
-
-static void tear_down(void)
-{
-    struct error e;
-    file_remove_tree(folder, &e);
-}
-
-TestSuite(job_run_end, .init = set_up, .fini = tear_down);
+TestSuite(job_run_end, .init = make_folder, .fini = remove_folder);
 
 static struct verdict judge_slurm(const char *state)
 {
@@ -60,7 +37,7 @@ Test(job_run_end, blames_the_only_node_of_an_allocation)
         {"FAILED",    "NonZeroExitCode",  "n1",     ""  },
     };
 
-    write_events("");
+    write_in_folder("events.jsonl", "");
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct slurm_status slurm = {.phase = SLURM_ENDED, .job_id = 12};
         struct slurm_end end = {.slurm = &slurm, .attempt = 1};
@@ -82,7 +59,7 @@ Test(job_run_end, what_a_rank_said_stands_behind_slurms_words)
 {
     static const char *const states[] = {"NODE_FAIL", "PREEMPTED", "CANCELLED", "OUT_OF_MEMORY"};
 
-    write_events(STEP FAILED);
+    write_in_folder("events.jsonl", STEP FAILED);
     for (size_t i = 0; i < sizeof states / sizeof states[0]; i++) {
         struct verdict v = judge_slurm(states[i]);
         cr_assert_eq(strncmp(v.reason, "Slurm ended its job 12 on n[1-2]: ", 34), 0, "%s",
@@ -97,7 +74,7 @@ Test(job_run_end, what_a_rank_said_stands_behind_slurms_words)
 
 Test(job_run_end, where_no_rank_said_anything_slurms_words_stand_alone)
 {
-    write_events(STEP);
+    write_in_folder("events.jsonl", STEP);
     struct verdict v = judge_slurm("NODE_FAIL");
     cr_assert_str_eq(v.reason, "Slurm ended its job 12 on n[1-2]: a node of it failed [NODE_FAIL]; "
                                "the last step was 7");
@@ -117,7 +94,7 @@ Test(job_run_end, a_script_that_did_not_begin_is_no_fault_of_mpirun)
     struct launch_exit how = {2, -1};
     struct verdict v;
 
-    write_events("");
+    write_in_folder("events.jsonl", "");
     for (int begun = 0; begun < 2; begun++) {
         end.begun = begun;
         failure_judge(folder, &how, FAILURE_NOT_STOPPED, &v);

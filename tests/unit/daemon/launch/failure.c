@@ -5,8 +5,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/system/file.h"
 #include "daemon/launch/failure.h"
+#include "tests/unit/folder.h"
 
 #define RULE "--------------------------------------------------------------------------\n"
 #define ABORTED                                                                                    \
@@ -206,22 +206,16 @@ Test(failure, names_signals)
 static struct verdict judge_failure(const char *events, const char *log, int64_t code,
                                     int64_t signal_number, enum failure_stop why)
 {
-    char folder[] = "/tmp/traind-failure.XXXXXX", path[64];
     struct launch_exit how = {code, signal_number};
     struct verdict verdict;
-    struct error e;
 
-    cr_assert_not_null(mkdtemp(folder));
-    if (events) {
-        snprintf(path, sizeof path, "%s/events.jsonl", folder);
-        cr_assert_eq(file_write_atomic(path, events, strlen(events), &e), 0);
-    }
-    if (log) {
-        snprintf(path, sizeof path, "%s/stdout.log", folder);
-        cr_assert_eq(file_write_atomic(path, log, strlen(log), &e), 0);
-    }
+    make_folder();
+    if (events)
+        write_in_folder("events.jsonl", events);
+    if (log)
+        write_in_folder("stdout.log", log);
     failure_judge(folder, &how, why, &verdict);
-    file_remove_tree(folder, &e);
+    remove_folder();
     return verdict;
 }
 
@@ -238,18 +232,17 @@ static struct verdict judge_failure(const char *events, const char *log, int64_t
 Test(failure, end_behind_a_nul_byte_is_read)
 {
     static const char events[] = RUN_START "@@@\n" SUCCESS;
-    char folder[] = "/tmp/failure.XXXXXX", path[64], bytes[sizeof events];
+    char bytes[sizeof events];
     struct launch_exit how = {0, -1};
     struct verdict v;
     struct error e;
 
-    cr_assert_not_null(mkdtemp(folder));
-    snprintf(path, sizeof path, "%s/events.jsonl", folder);
+    make_folder();
     for (size_t i = 0; i < sizeof events; i++)
         bytes[i] = events[i] == '@' ? '\0' : events[i];
-    cr_assert_eq(file_write_atomic(path, bytes, sizeof events - 1, &e), 0);
+    cr_assert_eq(file_write_atomic(in_folder("events.jsonl"), bytes, sizeof events - 1, &e), 0);
     failure_judge(folder, &how, FAILURE_NOT_STOPPED, &v);
-    file_remove_tree(folder, &e);
+    remove_folder();
     cr_assert_eq(v.state, JOB_SUCCEEDED, "%s", v.reason);
 }
 

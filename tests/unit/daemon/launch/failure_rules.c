@@ -4,43 +4,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/system/file.h"
 #include "daemon/job/job_state_machine.h"
 #include "daemon/launch/failure_rules.h"
+#include "tests/unit/folder.h"
 
-static char folder[64], path[128];
-
-static void set_up(void)
-{
-    strcpy(folder, "/tmp/traind-rules-XXXXXX");
-    cr_assert_not_null(mkdtemp(folder));
-    snprintf(path, sizeof path, "%s/rules", folder);
-}
-
-static void tear_down(void)
-{
-    struct error e;
-    file_remove_tree(folder, &e);
-}
-
-TestSuite(failure_rules, .init = set_up, .fini = tear_down);
+TestSuite(failure_rules, .init = make_folder, .fini = remove_folder);
 
 static int load(const char *text, struct failure_rules **rules, struct error *e)
 {
-    cr_assert_eq(file_write_atomic(path, text, strlen(text), e), 0, "%s", e->text);
-    return failure_rules_load(path, rules, e);
+    write_in_folder("rules", text);
+    return failure_rules_load(in_folder("rules"), rules, e);
 }
 
 static const char *label_of(const struct failure_rules *rules, const char *reason, const char *log,
                             char label[FAILURE_LABEL_BYTES])
 {
     struct verdict v = {.state = JOB_FAILED};
-    char name[128];
-    struct error e;
 
     snprintf(v.reason, sizeof v.reason, "%s", reason);
-    snprintf(name, sizeof name, "%s/stdout.log", folder);
-    cr_assert_eq(file_write_atomic(name, log, strlen(log), &e), 0, "%s", e.text);
+    write_in_folder("stdout.log", log);
     failure_rules_apply(rules, folder, &v);
     memcpy(label, v.label, FAILURE_LABEL_BYTES);
     return label;
@@ -129,7 +111,7 @@ Test(failure_rules, names_every_wrong_line)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         cr_assert_eq(load(cases[i].line, &rules, &e), -ERR_USAGE, "%s", cases[i].line);
         cr_assert_not_null(strstr(e.text, cases[i].says), "%s", e.text);
-        cr_assert_not_null(strstr(e.text, path), "%s", e.text);
+        cr_assert_not_null(strstr(e.text, in_folder("rules")), "%s", e.text);
         cr_assert_null(rules);
     }
     cr_assert_eq(failure_rules_load("/none/rules", &rules, &e), -ERR_USAGE);

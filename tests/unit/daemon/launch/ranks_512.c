@@ -15,6 +15,7 @@
 #include "launch/command.h"
 #include "launch/hosts.h"
 #include "tests/unit/common/job.h"
+#include "tests/unit/folder.h"
 
 #define SILENT 40 /* of the hosts, the one that does not answer */
 
@@ -25,27 +26,17 @@ static const char agent_script[] =
     "\\\"mpi\\\": \\\"4\\\", \\\"digest\\\": \\\"d\\\", \\\"interface\\\": true, "
     "\\\"run_dir\\\": true, \\\"whole\\\": [1, 48, 48]}\"\n";
 
-static char folder[] = "/tmp/traind-test-XXXXXX", agent[96];
+static char agent[300];
 
 static void make_attempt(void)
 {
-    char path[64];
-    struct error e;
-
     use_source_presets();
-    cr_assert_not_null(mkdtemp(folder));
-    snprintf(path, sizeof path, "%s/agent", folder);
-    snprintf(agent, sizeof agent, "/bin/sh %s", path);
-    cr_assert_eq(file_write_unsynced(path, agent_script, sizeof agent_script - 1, &e), 0);
+    make_folder();
+    write_in_folder("agent", agent_script);
+    snprintf(agent, sizeof agent, "/bin/sh %s", in_folder("agent"));
 }
 
-static void remove_attempt(void)
-{
-    struct error e;
-    cr_expect_eq(file_remove_tree(folder, &e), 0, "%s", e.text);
-}
-
-TestSuite(ranks_512, .init = make_attempt, .fini = remove_attempt);
+TestSuite(ranks_512, .init = make_attempt, .fini = remove_folder);
 
 /* Of the network for benchmarks (RFC 2544), so that no name service is asked. */
 static void host_name(char name[32], int i)
@@ -94,21 +85,13 @@ static struct launch_request ranks_request(const struct job_spec *spec)
                                    .time_limit_seconds = NAN};
 }
 
-static char *attempt_path(const char *name)
-{
-    static char path[64];
-
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    return path;
-}
-
 static char *read_in_folder(const char *name)
 {
     char *text;
     size_t bytes;
     struct error e;
 
-    cr_assert_eq(file_read(attempt_path(name), 65536, &text, &bytes, &e), 0, "%s", e.text);
+    cr_assert_eq(file_read(in_folder(name), 65536, &text, &bytes, &e), 0, "%s", e.text);
     return text;
 }
 
@@ -124,7 +107,7 @@ static char *launch_ranks(const struct launch_request *r)
     pid_t child = fork();
 
     if (child == 0) {
-        dup2(open(attempt_path("out"), O_WRONLY | O_CREAT | O_TRUNC, 0644), STDOUT_FILENO);
+        dup2(open(in_folder("out"), O_WRONLY | O_CREAT | O_TRUNC, 0644), STDOUT_FILENO);
         _exit(hosts_launch(first + 2));
     }
     cr_assert_eq(waitpid(child, &status, 0), child);

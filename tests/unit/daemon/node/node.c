@@ -6,9 +6,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "common/system/file.h"
 #include "daemon/node/node.h"
-#include "daemon/store/store_open.h"
+#include "tests/unit/daemon/store.h"
 
 static const struct node_limits limits = {0.15, 0.3};
 static const struct node_figures steady[] = {
@@ -73,27 +72,7 @@ Test(node_judge, without_a_limit_none_is_drained)
 
 /* ---- reports, with a store */
 
-static char folder[64];
-static struct store *store;
-static struct error e;
-
-static void setup(void)
-{
-    char path[128];
-
-    strcpy(folder, "/tmp/traind-node-XXXXXX");
-    cr_assert_not_null(mkdtemp(folder));
-    snprintf(path, sizeof path, "%s/traind.db", folder);
-    cr_assert_eq(store_open(path, &store, &e), 0, "%s", e.text);
-}
-
-static void teardown(void)
-{
-    store_close(store);
-    file_remove_tree(folder, NULL);
-}
-
-TestSuite(node_report, .init = setup, .fini = teardown);
+TestSuite(node_report, .init = make_store, .fini = remove_store);
 
 /* A prolog's report of `name` at t, with more keys. */
 static struct node_judged report_node(const char *name, double t, double gflops, const char *more)

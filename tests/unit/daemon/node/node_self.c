@@ -12,36 +12,26 @@
 #include <unistd.h>
 
 #include "common/system/file.h"
-#include "daemon/store/store_open.h"
+#include "tests/unit/daemon/store.h"
 
 #define HOUR 3600.0
 #define REPORT                                                                                     \
     "{\"kind\": \"CPU X\", \"cores\": 2, \"outcome\": \"fine\", \"t\": %lld, \"gflops\": 100}\n"
 
-static char folder[64];
-static struct store *store;
 static struct job_manager *manager;
-static struct error e;
 
 static void set_up(void)
 {
-    char database[PATH_MAX], jobs_dir[PATH_MAX];
-
-    strcpy(folder, "/tmp/traind-self.XXXXXX");
-    cr_assert_not_null(mkdtemp(folder));
-    snprintf(database, sizeof database, "%s/traind.db", folder);
-    snprintf(jobs_dir, sizeof jobs_dir, "%s/jobs", folder);
+    make_store();
     struct job_manager_config config = {
-        .jobs_dir = jobs_dir, .slots = 1, .mpirun = "/bin/true", .worker = "/bin/true"};
-    cr_assert_eq(store_open(database, &store, &e), 0, "%s", e.text);
+        .jobs_dir = in_folder("jobs"), .slots = 1, .mpirun = "/bin/true", .worker = "/bin/true"};
     cr_assert_eq(job_manager_create(&config, store, &manager, &e), 0, "%s", e.text);
 }
 
 static void tear_down(void)
 {
     job_manager_destroy(manager);
-    store_close(store);
-    file_remove_tree(folder, NULL);
+    remove_store();
 }
 
 TestSuite(node_self, .init = set_up, .fini = tear_down, .timeout = 600);

@@ -8,15 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/system/file.h"
 #include "daemon/store/sql.h"
 #include "daemon/store/store.h"
-#include "daemon/store/store_open.h"
+#include "tests/unit/daemon/store.h"
 
-static char folder[64], path[PATH_MAX];
-static struct store *store;
 static struct notices *notices;
-static struct error e;
 static int refuse_commit;
 
 static void setup(void)
@@ -25,10 +21,7 @@ static void setup(void)
     struct config config = {.notify_sendmail = sendmail};
     struct notice_settings *settings;
 
-    strcpy(folder, "/tmp/traind-notices-XXXXXX");
-    cr_assert_not_null(mkdtemp(folder));
-    snprintf(path, sizeof path, "%s/traind.db", folder);
-    cr_assert_eq(store_open(path, &store, &e), 0, "%s", e.text);
+    make_store();
     cr_assert_eq(notice_settings_load(&config, &settings, &e), 0, "%s", e.text);
     notices = notices_create(store, settings);
 }
@@ -36,8 +29,7 @@ static void setup(void)
 static void teardown(void)
 {
     notices_destroy(notices);
-    store_close(store);
-    file_remove_tree(folder, NULL);
+    remove_store();
 }
 
 TestSuite(notices, .init = setup, .fini = teardown);

@@ -10,38 +10,21 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "common/system/file.h"
 #include "daemon/store/job_insert.h"
 #include "daemon/store/job_row.h"
 #include "daemon/store/sql.h"
 #include "daemon/store/store.h"
-#include "daemon/store/store_open.h"
+#include "tests/unit/daemon/store.h"
 
 #define CLIENTS 8
 
-static char folder[64], path[PATH_MAX];
-static struct store *store;
-static struct error e;
 static int commits, refuse_commit;
 
-static void setup(void)
-{
-    strcpy(folder, "/tmp/traind-group-XXXXXX");
-    cr_assert_not_null(mkdtemp(folder));
-    snprintf(path, sizeof path, "%s/traind.db", folder);
-}
-
-static void teardown(void)
-{
-    store_close(store);
-    file_remove_tree(folder, NULL);
-}
-
-TestSuite(group, .init = setup, .fini = teardown);
+TestSuite(group_commit, .init = make_folder, .fini = remove_store);
 
 static void open_group_store(void)
 {
-    cr_assert_eq(store_open(path, &store, &e), 0, "%s", e.text);
+    cr_assert_eq(store_open(in_folder("traind.db"), &store, &e), 0, "%s", e.text);
 }
 
 struct client {
@@ -133,7 +116,7 @@ static int64_t jobs_there(void)
     return count;
 }
 
-Test(group, those_who_come_together_share_a_commit)
+Test(group_commit, those_who_come_together_share_a_commit)
 {
     struct client clients[CLIENTS];
 
@@ -147,7 +130,7 @@ Test(group, those_who_come_together_share_a_commit)
     cr_expect_lt(commits, CLIENTS / 2, "%d commits", commits);
 }
 
-Test(group, one_that_fails_does_not_harm_the_others)
+Test(group_commit, one_that_fails_does_not_harm_the_others)
 {
     struct client clients[CLIENTS];
     struct store_job job;
@@ -171,7 +154,7 @@ Test(group, one_that_fails_does_not_harm_the_others)
     cr_expect_eq(jobs_there(), CLIENTS - 2);
 }
 
-Test(group, the_same_key_twice_in_a_group_is_one_job)
+Test(group_commit, the_same_key_twice_in_a_group_is_one_job)
 {
     struct client clients[CLIENTS];
     int existed = 0;
@@ -193,7 +176,7 @@ Test(group, the_same_key_twice_in_a_group_is_one_job)
     cr_expect_eq(existed, others == 3 ? 0 : CLIENTS - 2);
 }
 
-Test(group, a_commit_that_fails_is_told_to_all_of_the_group)
+Test(group_commit, a_commit_that_fails_is_told_to_all_of_the_group)
 {
     struct client clients[CLIENTS];
 
@@ -216,7 +199,7 @@ static void die_in_group(void *context)
 }
 
 /* The store tells of a commit before those who wait for it are answered. */
-Test(group, a_crash_between_commit_and_answer_loses_and_doubles_nothing)
+Test(group_commit, a_crash_between_commit_and_answer_loses_and_doubles_nothing)
 {
     struct client clients[CLIENTS];
     char keys[CLIENTS][16];

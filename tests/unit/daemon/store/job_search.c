@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "common/job/job_spec.h"
-#include "common/system/file.h"
 #include "daemon/store/event.h"
 #include "daemon/store/ingest.h"
 #include "daemon/store/job_change.h"
@@ -19,27 +18,9 @@
 #include "daemon/store/job_search.h"
 #include "daemon/store/migrate.h"
 #include "daemon/store/store.h"
-#include "daemon/store/store_open.h"
+#include "tests/unit/daemon/store.h"
 
-static char folder[64], path[PATH_MAX];
-static struct store *store;
-static struct error e;
-
-static void find_set_up(void)
-{
-    strcpy(folder, "/tmp/traind-find-XXXXXX");
-    cr_assert_not_null(mkdtemp(folder));
-    snprintf(path, sizeof path, "%s/traind.db", folder);
-    cr_assert_eq(store_open(path, &store, &e), 0, "%s", e.text);
-}
-
-static void find_tear_down(void)
-{
-    store_close(store);
-    file_remove_tree(folder, NULL);
-}
-
-TestSuite(find, .init = find_set_up, .fini = find_tear_down);
+TestSuite(job_search, .init = make_store, .fini = remove_store);
 
 static int64_t find_submit(const char *name, const char *by, const char *optimizer, const char *tag)
 {
@@ -124,7 +105,7 @@ static void find_evaluate(int64_t id, int64_t step, double top1)
     json_decref(body);
 }
 
-Test(find, by_tags_user_words_and_keys_in_pages)
+Test(job_search, by_tags_user_words_and_keys_in_pages)
 {
     for (int i = 0; i < 3; i++)
         find_submit("plain", "user:eve", "sgd", "all");
@@ -154,7 +135,7 @@ Test(find, by_tags_user_words_and_keys_in_pages)
                      "");
 }
 
-Test(find, by_the_time_of_their_end)
+Test(job_search, by_the_time_of_their_end)
 {
     struct store_groups groups;
     struct store_job_filter filter = {.finished_after = 100};
@@ -177,7 +158,7 @@ Test(find, by_the_time_of_their_end)
     store_groups_clear(&groups);
 }
 
-Test(find, the_best_evaluation_is_that_of_the_table)
+Test(job_search, the_best_evaluation_is_that_of_the_table)
 {
     struct store_job job;
 
@@ -204,7 +185,7 @@ Test(find, the_best_evaluation_is_that_of_the_table)
     store_job_clear(&job);
 }
 
-Test(find, labels_change_alone_and_are_told_once)
+Test(job_search, labels_change_alone_and_are_told_once)
 {
     struct store_job job;
     int64_t id = find_submit("before", "user:eve", "sgd", "old");
@@ -239,7 +220,7 @@ Test(find, labels_change_alone_and_are_told_once)
     cr_expect_eq(find_label(77, "{}"), -ERR_NOT_FOUND);
 }
 
-Test(find, a_tag_too_many_changes_nothing)
+Test(job_search, a_tag_too_many_changes_nothing)
 {
     char change[512] = "{\"name\": \"other\", \"add_tags\": [\"t0\"";
     struct store_job job;
@@ -256,7 +237,7 @@ Test(find, a_tag_too_many_changes_nothing)
     store_job_clear(&job);
 }
 
-Test(find, groups_by_tag_and_by_key)
+Test(job_search, groups_by_tag_and_by_key)
 {
     struct store_groups groups;
 
@@ -300,7 +281,7 @@ static int find_plan(void *used, int columns, char **values, char **names)
     return 0;
 }
 
-Test(find, evaluations_of_earlier_versions_have_a_best_one)
+Test(job_search, evaluations_of_earlier_versions_have_a_best_one)
 {
     static const char old[] =
         "insert into job (id, name, state, spec, plan, created_at, slots, run_dir, train_steps) "

@@ -2,6 +2,7 @@
 #include "daemon/store/event.h"
 #include "daemon/store/sql.h"
 #include "daemon/store/store.h"
+#include "tests/unit/daemon/store.h"
 
 #include <criterion/criterion.h>
 #include <limits.h>
@@ -10,29 +11,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/system/file.h"
-#include "daemon/store/store_open.h"
-
-static char folder[64], path[PATH_MAX];
-static struct store *store;
-static struct error e;
-
-static void setup(void)
-{
-    strcpy(folder, "/tmp/traind-sql-XXXXXX");
-    cr_assert_not_null(mkdtemp(folder));
-    snprintf(path, sizeof path, "%s/traind.db", folder);
-    cr_assert_eq(store_open(path, &store, &e), 0, "%s", e.text);
-}
-
-static void teardown(void)
+static void tear_down(void)
 {
     sqlite3_hard_heap_limit64(0);
-    store_close(store);
-    file_remove_tree(folder, NULL);
+    remove_store();
 }
 
-TestSuite(sql, .init = setup, .fini = teardown);
+TestSuite(sql, .init = make_store, .fini = tear_down);
 
 /* A caller decides by the code, and a client by that of the error: they are one. */
 Test(sql, its_code_is_the_errors)
@@ -97,7 +82,7 @@ Test(sql, one_more_listener_is_a_bug, .signal = SIGABRT)
 
     for (int i = 0; i < STORE_LISTENERS; i++)
         store_on_commit(store, count_told, &contexts[i]);
-    file_remove_tree(folder, NULL); /* the end of this test is not followed by a teardown */
+    remove_folder(); /* the end of this test is not followed by a teardown */
     store_on_commit(store, count_told, &contexts[STORE_LISTENERS]);
 }
 

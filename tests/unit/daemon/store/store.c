@@ -9,7 +9,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/system/file.h"
 #include "daemon/store/attempt.h"
 #include "daemon/store/event.h"
 #include "daemon/store/ingest.h"
@@ -22,27 +21,17 @@
 #include "daemon/store/migrate.h"
 #include "daemon/store/speed.h"
 #include "daemon/store/store.h"
-#include "daemon/store/store_open.h"
+#include "tests/unit/daemon/store.h"
 
-static char folder[64], path[PATH_MAX];
-static struct store *store;
-static struct error e;
+static char path[PATH_MAX];
 
-static void setup(void)
+static void set_up(void)
 {
-    strcpy(folder, "/tmp/traind-store-XXXXXX");
-    cr_assert_not_null(mkdtemp(folder));
-    snprintf(path, sizeof path, "%s/traind.db", folder);
-    cr_assert_eq(store_open(path, &store, &e), 0, "%s", e.text);
+    make_store();
+    strcpy(path, in_folder("traind.db"));
 }
 
-static void teardown(void)
-{
-    store_close(store);
-    file_remove_tree(folder, NULL);
-}
-
-TestSuite(store, .init = setup, .fini = teardown);
+TestSuite(store, .init = set_up, .fini = remove_store);
 
 static const struct store_job_new example = {
     .name = "a",
