@@ -36,7 +36,7 @@ Test(api, each_error_of_a_document_has_its_line)
                              "  the document: data.train is missing");
 }
 
-Test(api, a_single_error_is_not_told_twice)
+Test(api, a_single_error_is_printed_once)
 {
     struct error e = error_of("{\"type\": \"invalid\", \"detail\": \"/lr: is wrong\", \"errors\": ["
                               "{\"pointer\": \"/lr\", \"message\": \"is wrong\"}]}",
@@ -45,7 +45,7 @@ Test(api, a_single_error_is_not_told_twice)
     cr_expect_str_eq(e.text, "lr: is wrong");
 }
 
-Test(api, many_errors_are_cut_not_overrun)
+Test(api, many_errors_are_cut_to_the_buffer)
 {
     json_t *errors = json_array();
     for (int i = 0; i < 500; i++)

@@ -59,7 +59,7 @@ Test(change, what_is_wrong_is_refused_in_words)
     }
 }
 
-Test(complete, each_command_and_each_key_option_says_what_it_takes)
+Test(complete, each_command_and_key_option_names_its_argument)
 {
     for (size_t i = 0; cmd_at(i); i++) {
         const struct cmd *cmd = cmd_at(i);

@@ -23,7 +23,7 @@ static int parse_command(struct cmd_args *args, const char *words)
     return cmd_parse(args, argc, argv);
 }
 
-Test(cmd, options_may_stand_behind_operands)
+Test(cmd, options_may_follow_operands)
 {
     struct cmd_args args;
 
@@ -37,7 +37,7 @@ Test(cmd, options_may_stand_behind_operands)
     cr_expect_str_eq(client.server, "http://h:1");
 }
 
-Test(cmd, what_is_not_given_is_null)
+Test(cmd, an_option_not_given_is_null)
 {
     struct cmd_args args;
 

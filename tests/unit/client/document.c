@@ -20,7 +20,7 @@ static int make_absolute(const char *folder, json_t *document, struct error *e)
     return status;
 }
 
-Test(document, a_path_is_beside_the_current_folder)
+Test(document, a_path_is_relative_to_the_current_folder)
 {
     json_t *document = json_pack("{s:{s:s}}", "data", "train", "./shards");
     struct error e = {0};
@@ -33,7 +33,7 @@ Test(document, a_path_is_beside_the_current_folder)
     json_decref(document);
 }
 
-Test(document, a_folder_whose_name_no_document_can_hold)
+Test(document, a_folder_with_a_name_unfit_for_a_document_is_refused)
 {
     json_t *document = json_pack("{s:{s:s}}", "data", "train", "shards");
     struct error e = {0};

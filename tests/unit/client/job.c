@@ -16,7 +16,7 @@ static struct job job_state_read(const char *state)
     return job;
 }
 
-Test(job, what_is_null_or_missing_is_nan)
+Test(job, null_and_missing_members_are_nan)
 {
     struct job job = job_state_read("running");
 
@@ -26,7 +26,7 @@ Test(job, what_is_null_or_missing_is_nan)
     cr_expect_float_eq(job_progress(&job), 0.5, 1e-12);
 }
 
-Test(job, the_time_of_an_evaluation_is_not_one_to_train)
+Test(job, time_left_excludes_the_current_evaluation)
 {
     struct job job = job_state_read("succeeded");
 
@@ -70,7 +70,7 @@ Test(job, without_a_forecast_time_left_is_images_left_by_speed)
     cr_expect(isnan(job_time_left(&job, job.read_at).value));
 }
 
-Test(job, the_daemons_time_left_passes)
+Test(job, the_daemons_time_left_decreases_with_the_clock)
 {
     struct job job = job_state_read("running");
 
@@ -85,7 +85,7 @@ Test(job, the_daemons_time_left_passes)
     cr_expect(isnan(job_time_left(&job, job.read_at).value));
 }
 
-Test(job, events_move_its_numbers)
+Test(job, events_update_the_numbers)
 {
     struct job job = job_state_read("running");
     json_t *step = json_pack("{s:i, s:f, s:f}", "step", 120, "loss", 0.5, "lr", 0.1);

@@ -38,7 +38,7 @@ Test(sse, events_have_type_data_and_id)
     cr_expect_eq(sse.id, 8);
 }
 
-Test(sse, a_byte_at_a_time_is_the_same)
+Test(sse, bytes_one_at_a_time_give_the_same_events)
 {
     struct sse sse;
     const char *type, *data;

@@ -53,7 +53,7 @@ Test(assert_always, a_true_condition_has_no_effect)
     cr_assert_str_eq(text, "");
 }
 
-Test(assert_always, a_false_one_aborts_with_a_line_that_names_it_and_its_place)
+Test(assert_always, a_false_condition_aborts_and_names_itself_and_its_line)
 {
     char text[1024];
 

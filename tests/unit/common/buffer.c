@@ -45,7 +45,7 @@ Test(buffer, grows_to_its_limit_and_not_beyond)
     cr_assert_null(b.data);
 }
 
-Test(buffer, a_limit_of_nothing_takes_nothing)
+Test(buffer, a_limit_of_0_accepts_nothing)
 {
     struct buffer b = {0};
 
@@ -88,7 +88,7 @@ Test(buffer, an_array_keeps_its_items)
     free(items);
 }
 
-Test(buffer, an_array_has_room_for_all_that_is_wanted)
+Test(buffer, an_array_reserves_the_requested_room)
 {
     size_t room = 0;
     int *items = array_reserve(NULL, 0, &room, sizeof *items), *as_before = items;

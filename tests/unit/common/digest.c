@@ -9,14 +9,14 @@
 /* printf abc | xxh128sum */
 #define ABC "06b05ab6733a618578af5f94892f3950"
 
-Test(digest, is_what_xxh128sum_prints)
+Test(digest, equals_the_output_of_xxh128sum)
 {
     char hex[DIGEST_BYTES];
     digest_text("abc", 3, hex);
     cr_assert_str_eq(hex, ABC);
 }
 
-Test(digest, a_file_has_that_of_its_bytes)
+Test(digest, of_a_file_equals_that_of_its_bytes)
 {
     char path[] = "/tmp/digest-XXXXXX", hex[DIGEST_BYTES], same[DIGEST_BYTES];
     size_t bytes = ((size_t)1 << 20) + 7; /* more than one piece */
@@ -40,7 +40,7 @@ Test(digest, a_file_has_that_of_its_bytes)
     cr_assert_not_null(strstr(e.text, path));
 }
 
-Test(digest, comes_in_parts)
+Test(digest, can_be_computed_in_parts)
 {
     char hex[DIGEST_BYTES];
     struct digest *d = digest_begin();

@@ -25,7 +25,7 @@ static struct problems check(const char *text, json_t **object)
     return problems;
 }
 
-Test(document, a_right_one_gets_its_defaults)
+Test(document, a_valid_document_gets_defaults)
 {
     json_t *object, *expected = json_pack("{s:i, s:s, s:n, s:s, s:f}", "count", 9, "must", "green",
                                           "any", "colour", "red", "share", 0.5);
@@ -71,7 +71,7 @@ Test(document, each_wrong_key_is_named)
     }
 }
 
-Test(document, unknown_keys_without_end_are_not_all_listed)
+Test(document, the_list_of_unknown_keys_is_bounded)
 {
     json_t *object = json_pack("{s:s}", "must", "red");
     struct problems problems = {0};

@@ -4,7 +4,7 @@
 
 #include "common/error.h"
 
-Test(error, its_own_text_may_be_an_argument)
+Test(error, the_error_may_be_formatted_into_itself)
 {
     struct error e;
 

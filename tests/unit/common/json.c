@@ -11,7 +11,7 @@ static json_t *parse_json(const char *text, struct error *e)
     return json_document_parse(text, strlen(text), e);
 }
 
-Test(json, takes_an_object)
+Test(json, a_valid_object_is_parsed)
 {
     struct error e;
     json_t *value = parse_json("{\"a\": [1, \"[[[[\"]}", &e);
@@ -27,7 +27,7 @@ Test(json, names_line_and_column_of_a_mistake)
     cr_assert_not_null(strstr(e.text, "line 2"), "%s", e.text);
 }
 
-Test(json, says_what_to_change)
+Test(json, a_mistake_gets_a_suggestion)
 {
     static const struct {
         const char *text, *words;
@@ -125,7 +125,7 @@ Test(json, a_number_that_json_cannot_hold_is_null_and_named)
     json_decref(list);
 }
 
-Test(json, what_is_not_known_is_null)
+Test(json, unknown_values_are_null)
 {
     json_t *list =
         json_pack("[o, o, o, o, o, o, o, o]", json_number_or_null(0.5), json_number_or_null(NAN),
@@ -139,7 +139,7 @@ Test(json, what_is_not_known_is_null)
     json_decref(list);
 }
 
-Test(json, values_are_put_where_a_pointer_says)
+Test(json, values_are_set_by_json_pointer)
 {
     json_t *document = json_loads("{\"a\": {\"b\": 1}, \"c\": 2}", 0, NULL);
 

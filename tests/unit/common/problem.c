@@ -53,7 +53,7 @@ Test(problem, keys_are_shown_as_people_write_them)
     cr_expect_str_eq(problem_suggestion("/lr/base", text), "lr.base");
 }
 
-Test(problem, what_is_wrong_already_is_not_told_again)
+Test(problem, a_key_with_a_problem_gets_none_of_a_later_check)
 {
     struct problems all = {0}, more = {0};
 

@@ -60,7 +60,7 @@ Test(settings, a_snapshot_stays_as_it_was)
     settings_release(NULL);
 }
 
-Test(settings, what_needs_a_restart_stays_and_is_named)
+Test(settings, settings_that_need_a_restart_are_kept_and_named)
 {
     struct settings *s = create_settings(1);
     struct config c = numbered(1), same = numbered(1);

@@ -67,7 +67,7 @@ static bool has_ended(void)
     return false;
 }
 
-Test(watchdog, beats_while_the_loop_goes_round)
+Test(watchdog, beats_while_the_loop_runs)
 {
     cr_assert_eq(watchdog_start(store, &dog, &e), 0, "%s", e.text);
     cr_assert_not_null(dog);
@@ -109,7 +109,7 @@ Test(watchdog, beats_while_the_loop_waits_for_the_writer)
     cr_assert(has_ended(), "it stands still for another reason");
 }
 
-Test(watchdog, is_none_where_systemd_does_not_watch)
+Test(watchdog, is_off_without_systemds_watchdog)
 {
     unsetenv("WATCHDOG_USEC");
     cr_assert_eq(watchdog_start(store, &dog, &e), 0);

@@ -44,7 +44,7 @@ static const char *behind(char **argv, const char *word)
     return i >= 0 && argv[i + 1] ? argv[i + 1] : "";
 }
 
-Test(command, says_ranks_hostfile_cores_and_worker)
+Test(command, has_ranks_hostfile_cores_and_worker)
 {
     struct job_spec spec;
     struct launch_request r = command_request(&spec);
@@ -63,7 +63,7 @@ Test(command, says_ranks_hostfile_cores_and_worker)
     command_free(argv);
 }
 
-Test(command, puts_mpi_args_before_the_worker_and_its_own_behind)
+Test(command, puts_mpi_args_before_the_worker_and_its_arguments_after)
 {
     struct job_spec spec;
     struct launch_request r = command_request(&spec);
@@ -254,7 +254,7 @@ Test(command, keeps_ranks_of_one_machine_on_the_loopback)
 }
 
 /* A real script, which notes that it was called. */
-Test(command, asks_mpirun_once_which_it_is)
+Test(command, asks_mpirun_once_for_its_version)
 {
     char folder[] = "/tmp/traind-command.XXXXXX", path[64], text[256];
     struct placement_parts half = {2, 24, 24}, all = {1, 48, 48};

@@ -36,7 +36,7 @@ static size_t count_taken(const char *nodes)
     return count;
 }
 
-Test(hosts, no_more_are_taken_than_the_job_has_nodes)
+Test(hosts, at_most_the_jobs_nodes_are_taken)
 {
     cr_assert_eq(count_taken("2"), 2);
 }
@@ -46,17 +46,17 @@ Test(hosts, none_are_taken_for_fewer_than_one_node)
     cr_assert_eq(count_taken("-1"), 0);
 }
 
-Test(hosts, none_are_taken_for_no_number_of_nodes)
+Test(hosts, none_are_taken_if_nodes_is_not_a_number)
 {
     cr_assert_eq(count_taken("\"two\""), 0);
 }
 
-Test(hosts, no_more_are_taken_than_there_are)
+Test(hosts, at_most_the_listed_hosts_are_taken)
 {
     cr_assert_eq(count_taken("9223372036854775807"), 32);
 }
 
-Test(hosts, one_without_a_name_is_not_taken)
+Test(hosts, a_host_without_a_name_is_not_taken)
 {
     struct hosts_taken taken;
 
@@ -69,7 +69,7 @@ Test(hosts, one_without_a_name_is_not_taken)
     remove_folder();
 }
 
-Test(hosts, one_without_a_name_is_no_machine_of_the_job)
+Test(hosts, a_host_without_a_name_is_not_a_machine_of_the_job)
 {
     write_hosts("2", "{\"host\": \"x.net\"}, {\"host\": \"a.net\"}, " GOOD);
     cr_assert_null(hosts_name_of(folder, "x.net"));
@@ -79,7 +79,7 @@ Test(hosts, one_without_a_name_is_no_machine_of_the_job)
     remove_folder();
 }
 
-Test(hosts, one_without_a_name_has_no_problem_either)
+Test(hosts, a_host_without_a_name_has_no_problem)
 {
     struct hosts_found found;
 

@@ -51,7 +51,7 @@ static int survivors(struct launch_process *p)
     return launcher_local.survivors(p, attempt);
 }
 
-Test(process, those_with_the_mark_are_found_unless_they_are_older_than_the_launcher)
+Test(process, marked_processes_younger_than_the_launcher_are_found)
 {
     pid_t pid = start_marked();
     int64_t start = process_start(pid);

@@ -37,7 +37,7 @@ static void add(struct journal *j, const char *file)
                  e.text);
 }
 
-Test(journal, what_was_added_is_there_after_reopening)
+Test(journal, added_entries_are_read_after_reopening)
 {
     struct journal *j = open_with(1);
     add(j, "train/a");
@@ -54,7 +54,7 @@ Test(journal, what_was_added_is_there_after_reopening)
     journal_close(j);
 }
 
-Test(journal, a_torn_line_is_forgotten_and_overwritten)
+Test(journal, a_torn_last_line_is_dropped_and_overwritten)
 {
     struct journal *j = open_with(1);
     add(j, "train/a");
@@ -77,7 +77,7 @@ Test(journal, a_torn_line_is_forgotten_and_overwritten)
     free(text);
 }
 
-Test(journal, a_torn_first_line_is_no_journal)
+Test(journal, a_torn_first_line_starts_a_new_journal)
 {
     fixture_write(fixture_path(folder, JOURNAL_NAME), "{\"seed\": 1, \"inp", 16);
     struct journal *j = open_with(5);

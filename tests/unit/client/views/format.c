@@ -11,7 +11,7 @@
     } while (0)
 #define T text, sizeof text
 
-Test(format, durations)
+Test(format, durations_are_formatted)
 {
     says(format_duration(T, NAN), "-");
     says(format_duration(T, -1), "-");
@@ -29,7 +29,7 @@ Test(format, durations)
     says(format_duration(T, 1e300), "over 1000 d");
 }
 
-Test(format, rates)
+Test(format, rates_are_formatted)
 {
     says(format_rate(T, NAN), "-");
     says(format_rate(T, 1.634), "1.63 images/s");
@@ -41,7 +41,7 @@ Test(format, rates)
     says(format_rate(T, 250000), "250k images/s");
 }
 
-Test(format, shares_and_counts)
+Test(format, shares_and_counts_are_formatted)
 {
     says(format_percent(T, 0.8631), "86.31 %");
     says(format_percent(T, 1), "100.00 %");
@@ -60,7 +60,7 @@ Test(format, a_short_buffer_is_never_overrun)
     cr_expect_str_eq(format_count(text, sizeof text, 1281167), "1,2");
 }
 
-Test(format, sizes)
+Test(format, sizes_are_formatted)
 {
     says(format_size(T, 1023), "1023 bytes");
     says(format_size(T, 1024), "1.00 KiB");
@@ -68,7 +68,7 @@ Test(format, sizes)
     says(format_size(T, 33554432), "32.0 MiB");
 }
 
-Test(format, how_long_ago)
+Test(format, ages_are_formatted)
 {
     says(format_ago(T, 3), "just now");
     says(format_ago(T, 59), "59 s ago");

@@ -42,7 +42,7 @@ Test(plot, a_straight_line_is_a_diagonal_of_dots)
     plot_destroy(plot);
 }
 
-Test(plot, labels_and_axis_tell_the_range)
+Test(plot, labels_and_axis_show_the_range)
 {
     struct plot_points points = {xs, flat, 4};
     struct plot *plot = plot_create(&points, 40, 7, true);
@@ -77,7 +77,7 @@ Test(plot, no_line_is_wider_than_asked)
         }
 }
 
-Test(plot, without_a_number_there_is_none)
+Test(plot, no_plot_is_drawn_without_numbers)
 {
     static const double none[] = {NAN, NAN};
     struct plot_points nothing = {xs, none, 2}, empty = {xs, rising, 0};

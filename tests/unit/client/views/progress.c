@@ -48,7 +48,7 @@ Test(progress, accuracy_shows_once_it_is_known)
     cr_expect_not(strstr(text, "left"), "%s", text);
 }
 
-Test(progress, before_the_first_step_the_reason_stands_there)
+Test(progress, the_reason_is_shown_before_the_first_step)
 {
     struct job job = running;
     char text[512];
@@ -70,7 +70,7 @@ Test(progress, a_bar_has_its_width_and_grows)
                      columns);
 }
 
-Test(progress, a_line_is_printed_where_something_has_changed, .init = cr_redirect_stdout)
+Test(progress, a_line_is_printed_only_after_a_change, .init = cr_redirect_stdout)
 {
     struct progress shown = {0};
     struct job job = {.id = 4,

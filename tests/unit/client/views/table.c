@@ -27,7 +27,7 @@ static void use_utf8(void)
 
 TestSuite(table, .init = use_utf8);
 
-Test(table, what_fits_stays)
+Test(table, a_cell_that_fits_is_unchanged)
 {
     cr_expect_str_eq(made(table_set_cut, "four", 4), "four");
     cr_expect_str_eq(made(table_set_cut, "", 1), "");
@@ -35,7 +35,7 @@ Test(table, what_fits_stays)
     cr_expect_str_eq(made(table_set_wrapped, "one two", INT_MAX), "one two");
 }
 
-Test(table, what_does_not_is_cut_between_characters)
+Test(table, a_cell_too_long_is_cut_between_characters)
 {
     cr_expect_str_eq(made(table_set_cut, "fiveX", 4), "fiv…");
     cr_expect_str_eq(made(table_set_cut, "äöüßé", 4), "äöü…");
@@ -52,7 +52,7 @@ Test(table, columns_count_and_not_characters)
     cr_expect_eq(table_width("日本 a\u0301"), 6);
 }
 
-Test(table, what_the_locale_cannot_print_is_escaped)
+Test(table, characters_the_locale_cannot_print_are_escaped)
 {
     setlocale(LC_CTYPE, "C");
     cr_expect_eq(table_width("aä"), 9, "\\xc3\\xa4");
@@ -94,7 +94,7 @@ static const char *fitted(int room, const int flags[4], const char *const texts[
     return shown;
 }
 
-Test(table, fits_the_terminal)
+Test(table, the_table_fits_the_terminal)
 {
     static const int flags[] = {TABLE_TRUNC, 0, 0, TABLE_WRAP | TABLE_SPARE},
                      cut[] = {TABLE_TRUNC, TABLE_RIGHT, TABLE_TRUNC, 0};

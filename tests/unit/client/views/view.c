@@ -15,7 +15,7 @@ static const char *view_words(const char *type, const char *body)
     return worth ? text + strlen("12:34:56  ") : NULL;
 }
 
-Test(view, steps_are_no_news)
+Test(view, step_events_print_no_line)
 {
     cr_expect_null(view_words("step", "{\"t\": 1, \"step\": 3}"));
     cr_expect_null(view_words("eval_progress", "{\"t\": 1}"));

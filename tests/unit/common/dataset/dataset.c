@@ -298,7 +298,7 @@ Test(dataset, counts_by_a_manifest_only_if_it_fits)
                  -ERR_NOT_FOUND);
 }
 
-Test(dataset, a_glance_sees_the_first_image)
+Test(dataset, a_probe_reads_the_first_image)
 {
     struct dataset_probe glance, other;
 
@@ -314,7 +314,7 @@ Test(dataset, a_glance_sees_the_first_image)
     cr_assert_eq(glance.inode, 0);
 }
 
-Test(dataset, a_glance_counts_class_folders)
+Test(dataset, a_probe_counts_class_folders)
 {
     struct dataset_probe glance, other;
     size_t bytes;
@@ -333,7 +333,7 @@ Test(dataset, a_glance_counts_class_folders)
     free(jpeg);
 }
 
-Test(dataset, the_size_of_an_image_that_is_cut_off_or_none)
+Test(dataset, truncated_and_missing_images_have_no_size)
 {
     size_t bytes;
     uint8_t *jpeg = fixture_progressive_jpeg(70, 50, &bytes);
@@ -369,7 +369,7 @@ static void expect_images(int images, const char *remark)
     dataset_close(d);
 }
 
-Test(dataset, what_lies_beside_numbered_shards_is_not_read)
+Test(dataset, other_files_beside_numbered_shards_are_ignored)
 {
     static const char *const others[] = {
         "train-00000-of-00002.bak", "train-00000-of-00002.idx",
@@ -399,7 +399,7 @@ Test(dataset, what_lies_beside_numbered_shards_is_not_read)
     free(copy);
 }
 
-Test(dataset, shards_of_other_people_s_names_are_read_but_no_side_files)
+Test(dataset, shards_with_other_names_are_read_and_side_files_ignored)
 {
     fixture_shard(dataset_path("train-a"), 0, 3, 10);
     fixture_shard(dataset_path("train-b.tfrecord"), 3, 2, 10);
@@ -527,7 +527,7 @@ static void expect_classes(const char *const *names, enum error_code code, const
     folder = fixture_folder();
 }
 
-Test(dataset, folders_named_as_parts_of_a_data_set_are_no_classes)
+Test(dataset, folders_named_train_or_validation_are_not_classes)
 {
     expect_classes(NAMES("train", "test"), ERR_INVALID, "/train as the training data and");
     expect_classes(NAMES("train", "test"), ERR_INVALID, "/test as the evaluation data");
@@ -542,7 +542,7 @@ Test(dataset, folders_named_as_parts_of_a_data_set_are_no_classes)
     expect_classes(NAMES("cat", "dog", "test"), 0, "name of a part of a data set: test");
 }
 
-Test(dataset, folders_that_systems_make_are_no_classes)
+Test(dataset, folders_made_by_the_system_are_not_classes)
 {
     make_classes(NAMES("ant", "zebra", "lost+found", "@eaDir", "__MACOSX"));
     expect_images(2, "ignored: @eaDir, __MACOSX, lost+found");

@@ -86,7 +86,7 @@ Test(dataset_index, is_kept_and_gives_the_same_images)
     dataset_close(kept);
 }
 
-Test(dataset_index, is_made_again_when_a_shard_changed)
+Test(dataset_index, is_rebuilt_when_a_shard_changes)
 {
     two_shards();
     cr_assert(!open_was_kept(5) && open_was_kept(5));
@@ -97,14 +97,14 @@ Test(dataset_index, is_made_again_when_a_shard_changed)
     cr_assert(!open_was_kept(7) && open_was_kept(7));
 }
 
-Test(dataset_index, of_what_changes_just_now_is_not_kept)
+Test(dataset_index, is_not_kept_while_a_shard_is_changing)
 {
     two_shards();
     settle_clock("train-00001-of-00002", -3600); /* as one that changes behind the listing */
     cr_assert(!open_was_kept(5) && !open_was_kept(5));
 }
 
-Test(dataset_index, a_damaged_one_is_made_again)
+Test(dataset_index, is_rebuilt_if_damaged)
 {
     size_t bytes;
     const char *path = indexed_path(".traind-index-train");
@@ -126,7 +126,7 @@ Test(dataset_index, a_damaged_one_is_made_again)
 }
 
 /* For root every folder is writable: an index that is a folder is not. */
-Test(dataset_index, lies_in_the_cache_folder_where_it_cannot_be_written)
+Test(dataset_index, is_kept_in_the_cache_folder_if_the_data_are_read_only)
 {
     two_shards();
     mkdir(indexed_path("cache"), 0755);
@@ -145,7 +145,7 @@ static void add_indexed_image(const char *name)
     free(jpeg);
 }
 
-Test(dataset_index, of_class_folders_is_believed_by_their_times)
+Test(dataset_index, of_class_folders_is_valid_while_their_times_are_unchanged)
 {
     struct dataset *d;
     struct error e;
@@ -171,7 +171,7 @@ Test(dataset_index, of_class_folders_is_believed_by_their_times)
 }
 
 /* ImageNet's size, with shards that hold nothing: only the index knows of the records. */
-Test(dataset_index, of_imagenet_s_size_opens_without_a_look_into_the_shards)
+Test(dataset_index, of_imagenet_opens_without_reading_the_shards)
 {
     enum { SHARDS = 1024, EACH = 1251, RECORD = 110016 };
     struct dataset_list list;

@@ -87,7 +87,7 @@ Test(job_data, a_network_has_a_smallest_size)
     expect_job("\"model\": {\"arch\": \"cnn\"}", 2, 28, JOB_PREPROCESS_WHOLE);
 }
 
-Test(job_data, larger_images_and_those_of_several_sizes_are_as_ImageNet_s)
+Test(job_data, larger_images_and_several_sizes_are_scaled_as_for_ImageNet_s)
 {
     static const int sizes[][2] = {
         {65, 65},
@@ -102,7 +102,7 @@ Test(job_data, larger_images_and_those_of_several_sizes_are_as_ImageNet_s)
     }
 }
 
-Test(job_data, what_is_stated_stays)
+Test(job_data, keys_of_the_document_are_not_changed)
 {
     add_image("a", 48, 48);
     add_image("b", 48, 48);
@@ -114,7 +114,7 @@ Test(job_data, what_is_stated_stays)
     expect_job("\"model\": {\"init\": \"/weights\"}", 1000, 224, JOB_PREPROCESS_TPU);
 }
 
-Test(job_data, it_says_what_it_took)
+Test(job_data, the_values_taken_from_the_data_are_reported)
 {
     struct problems problems = {0};
 
@@ -129,7 +129,7 @@ Test(job_data, it_says_what_it_took)
     job_spec_destroy(spec);
 }
 
-Test(job_data, a_document_that_is_wrong_is_refused_as_before)
+Test(job_data, a_wrong_document_is_refused_as_without_data)
 {
     static const char *const wrong[] = {"\"model\": 5", "\"model\": {\"classes\": null}",
                                         "\"mode\": 1", "\"preset\": \"none\"",

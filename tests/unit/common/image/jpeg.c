@@ -225,7 +225,7 @@ Test(jpeg, a_part_at_half_the_size_equals_the_same_part_of_the_whole_at_half)
 }
 
 /* Even where only rows above the cut are wanted. */
-Test(jpeg, a_truncated_one_is_refused_whatever_the_part)
+Test(jpeg, a_truncated_image_is_refused_for_any_part)
 {
     size_t bytes;
     uint8_t *jpeg = fixture_jpeg(200, 200, 3, 1, &bytes);

@@ -33,7 +33,7 @@ Test(job_batch, is_shared_out_over_the_workers)
     settles("\"global_batch\": null, \"batch_per_worker\": 20", 20, 1);
 }
 
-Test(job_batch, gives_way_to_what_the_document_states_not_to_a_preset)
+Test(job_batch, the_document_overrides_it_and_a_preset_does_not)
 {
     settles("\"preset\": \"surfsara-24k\", \"global_batch\": 8192", 16, 1);
 }
@@ -47,7 +47,7 @@ Test(job_batch, auto_takes_the_fewest_batches_that_fit)
     settles("\"global_batch\": 2, \"accumulate_steps\": \"auto\"", 1, 1);
 }
 
-Test(job_batch, is_settled_once_and_stays_so)
+Test(job_batch, is_resolved_only_once)
 {
     struct job_spec *spec = with("\"global_batch\": 192, \"accumulate_steps\": \"auto\"");
     json_t *document = job_spec_to_json(spec);
@@ -93,7 +93,7 @@ Test(job_batch, refuses_what_is_uneven_and_names_the_nearest)
     batch_refuses("\"global_batch\": 1000000", "/global_batch", "more than the 65536");
 }
 
-Test(job_batch, what_it_suggests_is_taken)
+Test(job_batch, its_suggestion_is_accepted)
 {
     settles("\"global_batch\": 192, \"accumulate_steps\": \"auto\"", 48, 2);
     settles("\"global_batch\": 198, \"accumulate_steps\": \"auto\"", 33, 3);

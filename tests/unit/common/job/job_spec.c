@@ -94,7 +94,7 @@ Test(job_spec, every_number_refuses_what_is_below_and_above_its_range)
 }
 
 /* What other programs' users write. */
-Test(job_spec, tells_what_was_meant)
+Test(job_spec, keys_of_other_programs_get_a_suggestion)
 {
     static const struct {
         const char *document, *pointer, *words, *suggestion;
@@ -144,7 +144,7 @@ Test(job_spec, every_string_refuses_empty_too_long_and_control_characters)
     }
 }
 
-Test(job_spec, every_choice_refuses_what_is_none_and_names_all)
+Test(job_spec, every_choice_refuses_other_words_and_lists_all)
 {
     for (size_t i = 0; job_option_at(i); i++) {
         const struct job_option *o = job_option_at(i);
@@ -158,7 +158,7 @@ Test(job_spec, every_choice_refuses_what_is_none_and_names_all)
     }
 }
 
-Test(job_spec, every_default_is_right)
+Test(job_spec, every_default_is_valid)
 {
     struct problems problems = {0};
 
@@ -289,7 +289,7 @@ Test(job_spec, a_written_document_parses_to_the_same)
     job_spec_destroy(again);
 }
 
-Test(job_spec, a_wrong_letter_in_a_group)
+Test(job_spec, a_misspelt_group_gets_a_suggestion)
 {
     static const char *const near[][2] = {
         {"/optimizr/name",    "/optimizer/name"},
@@ -495,7 +495,7 @@ Test(job_spec, what_is_wrong_with_ranges_of_hosts_is_named)
     json_decref(many);
 }
 
-Test(job_spec, keys_that_need_each_other)
+Test(job_spec, keys_that_need_another_key_are_refused_without_it)
 {
     refuse_document("{\"mode\": \"eval\", \"model\": {\"init\": \"w\"}}", "/data/eval");
     refuse_document("{\"mode\": \"eval\", \"data\": {\"eval\": \"e\"}}", "/model/init");
@@ -559,7 +559,7 @@ static void is_taken(const char *more)
     job_spec_destroy(job_of(text));
 }
 
-Test(job_spec, takes_what_is_right)
+Test(job_spec, valid_documents_are_accepted)
 {
     is_taken("\"precision\": \"bf16\"");
     is_taken("\"model\": {\"arch\": \"resnext101_32x8d\"}");
@@ -615,7 +615,7 @@ Test(job_spec, an_unknown_preset_gets_the_nearest_name)
     problems_clear(&p);
 }
 
-Test(job_spec, every_preset_is_right_and_names_its_source)
+Test(job_spec, every_preset_is_valid_and_names_its_source)
 {
     json_t *list = preset_list(), *entry;
     size_t i;
@@ -668,7 +668,7 @@ Test(job_spec, schema_lists_every_row_with_a_default_of_its_own)
     json_decref(schema);
 }
 
-Test(job_spec, every_string_says_what_it_is_made_of)
+Test(job_spec, every_string_key_declares_its_characters)
 {
     static const char *const shell[] = {"a;b", "a$(b)", "a`b`", "a\"b", "a'b", "a\\b",  "a>b",
                                         "a<b", "~/a",   "a#b",  "a!b",  "a?b", "a{b,c}"};
@@ -858,7 +858,7 @@ Test(job_spec, variables_of_loaders_launchers_and_other_keys_are_refused)
         cr_assert_not(job_env_is_refused(taken[i]) || job_env_setter(taken[i]), "%s", taken[i]);
 }
 
-Test(job_spec, strings_that_are_right_stay)
+Test(job_spec, valid_strings_are_accepted)
 {
     static const struct {
         enum job_text kind;
@@ -971,7 +971,7 @@ static void model_refused(const char *model, const char *data, const char *point
     problems_clear(&problems);
 }
 
-Test(job_spec, what_the_network_demands)
+Test(job_spec, the_network_restricts_size_width_and_dropout)
 {
     model_refused("\"image_size\": 28", "", "/model/image_size", "at least 32");
     model_refused("\"arch\": \"cnn\"", ", \"preprocess\": \"tpu\"", "/data/preprocess",
@@ -998,7 +998,7 @@ static void sizes_refused(const char *value, size_t count, const char *words)
     problems_clear(&problems);
 }
 
-Test(job_spec, sizes_by_epoch_that_make_no_sense)
+Test(job_spec, invalid_sizes_by_epoch_are_refused)
 {
     sizes_refused("[]", 1, "1 to 16 sizes, not 0");
     sizes_refused("[[1, 160], [2, 192]]", 1, "from epoch 0 on, not from epoch 1");
@@ -1041,7 +1041,7 @@ static void sizes_are(const char *value, const char *expected, int64_t largest)
     job_spec_destroy(spec);
 }
 
-Test(job_spec, batches_that_cannot_fill)
+Test(job_spec, invalid_batch_schedules_are_refused)
 {
     model_refused(
         "\"image_size\": [[0, 128], [1.5, 160]]}, \"batch_schedule\": \"fill\", \"lr\": {", "",
@@ -1052,7 +1052,7 @@ Test(job_spec, batches_that_cannot_fill)
     model_refused("}, \"batch_schedule\": {\"from\": 1", "", "/batch_schedule", "one of");
 }
 
-Test(job_spec, evaluation_and_averages_that_make_no_sense)
+Test(job_spec, invalid_eval_sizes_and_averages_are_refused)
 {
     model_refused("}, \"eval\": {\"image_size\": 31", "", "/eval/image_size", "at least 32");
     model_refused("\"arch\": \"cnn\"}, \"eval\": {\"image_size\": 32", "", "/eval/image_size",
@@ -1064,7 +1064,7 @@ Test(job_spec, evaluation_and_averages_that_make_no_sense)
                   "/ema/decay", "mode");
 }
 
-Test(job_spec, sizes_by_epoch)
+Test(job_spec, sizes_by_epoch_are_expanded)
 {
     sizes_are("160", "[[0,160]]", 160);
     sizes_are("[[0, 160], [16.5, 192]]", "[[0,160],[16.5,192]]", 192);
@@ -1074,7 +1074,7 @@ Test(job_spec, sizes_by_epoch)
               "[[0,128],[1,144],[2,160],[3,176],[4,192]]", 192);
 }
 
-Test(job_spec, where_loss_scale_and_bf16_gradients_make_no_sense)
+Test(job_spec, loss_scale_and_bf16_gradients_need_training_in_bf16)
 {
     static const char eval[] = ", \"eval\": \"synthetic\"}, \"mode\": \"eval\", \"checkpoint\": {";
     static const char bf16[] = "}, \"precision\": \"bf16\", \"loss_scale\": 128, \"comm\": {";
@@ -1088,7 +1088,7 @@ Test(job_spec, where_loss_scale_and_bf16_gradients_make_no_sense)
     is_taken("\"comm\": {\"dtype\": \"bf16\"}");
 }
 
-Test(job_spec, what_bf16_demands)
+Test(job_spec, bf16_restricts_width_gemm_and_network)
 {
     static const char bf16[] = "}, \"precision\": \"bf16\", \"checkpoint\": {";
     char model[128];
@@ -1134,7 +1134,7 @@ static void core_refused(const char *value, const char *suggestion)
     json_decref(v);
 }
 
-Test(job_spec, an_integer_may_be_one_of_some_words)
+Test(job_spec, an_integer_key_may_accept_words)
 {
     core_is("\"auto\"", JOB_CORE_AUTO);
     core_is("\"none\"", JOB_CORE_NONE);

@@ -3,7 +3,7 @@
 
 #include "common/job/job_text.h"
 
-Test(time_limit, reads_slurms_forms)
+Test(time_limit, every_form_of_slurm_is_read)
 {
     cr_expect_eq(time_limit_seconds("5"), 300);
     cr_expect_eq(time_limit_seconds("5:30"), 330);
@@ -14,7 +14,7 @@ Test(time_limit, reads_slurms_forms)
     cr_expect_eq(time_limit_seconds("2-03:04:05"), 2 * 86400 + 3 * 3600 + 4 * 60 + 5);
 }
 
-Test(time_limit, nothing_else)
+Test(time_limit, other_forms_are_refused)
 {
     static const char *const wrong[] = {"",      "0",       "0:00", "1h",  "-1",  "1:2:3:4",
                                         "1:",    ":30",     "1-",   "1-x", "1:x", "00:00:00",

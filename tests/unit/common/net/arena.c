@@ -77,13 +77,13 @@ Test(arena, a_gap_between_two_is_used)
     cr_assert_eq(b[3].offset, 40, "where the second was");
 }
 
-Test(arena, of_nothing_is_empty)
+Test(arena, without_buffers_is_empty)
 {
     cr_assert_eq(arena_place(NULL, 0), 0);
     cr_assert_eq(most_at_once(NULL, 0), 0);
 }
 
-Test(arena, of_many_random_lives)
+Test(arena, never_overlaps_buffers_of_random_lifetimes)
 {
     struct arena_buffer b[200];
 

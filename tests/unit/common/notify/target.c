@@ -37,7 +37,7 @@ Test(target, urls_and_addresses_are_taken_apart)
     cr_assert(notice_target_parse("mailto:a@b", &t, &why));
 }
 
-Test(target, what_could_be_something_else_is_refused)
+Test(target, ambiguous_targets_are_refused)
 {
     static const char *const bad[] = {"",
                                       "example.org",

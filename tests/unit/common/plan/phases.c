@@ -215,7 +215,7 @@ Test(phases, every_step_has_a_place_that_it_is_found_by)
     phases_are_places("exact");
 }
 
-Test(phases, other_workers_go_on_at_the_same_image)
+Test(phases, other_workers_continue_at_the_same_image)
 {
     static const char *const roundings[] = {"floor", "exact"};
 
@@ -233,7 +233,7 @@ Test(phases, other_workers_go_on_at_the_same_image)
     }
 }
 
-Test(phases, time_and_arithmetic_follow)
+Test(phases, time_and_work_follow_the_batches)
 {
     struct plan_speed speed = {.image_seconds = 0.01, .update_seconds = 0.1};
     struct problems problems = {0};
@@ -260,7 +260,7 @@ Test(phases, time_and_arithmetic_follow)
     job_spec_destroy(spec);
 }
 
-Test(phases, the_plan_tells_them)
+Test(phases, the_plan_lists_the_phases)
 {
     struct plan *plan = plan_of_three("linear", "floor", 1000);
     json_t *json = plan_to_json(plan), *phases = json_object_get(json, "phases");
@@ -276,7 +276,7 @@ Test(phases, the_plan_tells_them)
     plan_destroy(plan);
 }
 
-Test(phases, constant_has_one_phase_and_tells_none)
+Test(phases, a_constant_batch_has_one_phase_and_lists_none)
 {
     struct plan *plan = right_plan("{\"data\": {\"train\": \"x\"}, \"model\": {" NETWORK
                                    "\"image_size\": [[0, 32], [2, 64]]}, \"batch_per_worker\": 16}",
@@ -290,7 +290,7 @@ Test(phases, constant_has_one_phase_and_tells_none)
     plan_destroy(plan);
 }
 
-Test(phases, a_run_that_ends_early_tells_those_it_comes_to)
+Test(phases, a_run_that_ends_early_lists_the_phases_it_reaches)
 {
     char text[512];
     snprintf(text, sizeof text,

@@ -149,7 +149,7 @@ static void preset_gives(const char *name, int64_t batch, int64_t warmup, int64_
     plan_destroy(plan);
 }
 
-Test(plan, of_every_other_preset)
+Test(plan, every_other_preset_has_its_published_numbers)
 {
     preset_gives("goyal-8k", 8192, 780, 14040, 3.2);
     preset_gives("mlperf-lars", 8192, 782, 6881, 17);
@@ -162,7 +162,7 @@ Test(plan, of_every_other_preset)
     preset_gives("cray-sqrt", 4096, 1560, 28080, 0.01 * sqrt(128));
 }
 
-Test(plan, presets_of_bf16)
+Test(plan, a_preset_of_bf16_sets_the_precision)
 {
     struct job_spec *spec =
         job_of("{\"preset\": \"habana-resnext101\", \"data\": {\"train\": \"x\"}}");
@@ -393,7 +393,7 @@ Test(plan, steps_override_epochs)
 }
 
 /* As lr.base is reached with a larger batch, the rate begins at its peak. */
-Test(plan, warm_up_without_effect_is_said_and_nothing_else_of_it)
+Test(plan, a_warm_up_without_effect_is_warned_of)
 {
     static const char document[] =
         "{\"data\": {\"train\": \"x\"}, \"batch_per_worker\": 5, \"steps\": 17%s}";
@@ -533,7 +533,7 @@ Test(plan, prediction_needs_a_measurement)
     job_spec_destroy(spec);
 }
 
-Test(plan, keys_of_the_all_reduce_without_effect_are_told)
+Test(plan, keys_of_the_all_reduce_without_effect_are_warned_of)
 {
     static const struct {
         const char *cluster, *words;
@@ -595,7 +595,7 @@ Test(plan, every_number_is_explained_by_what_it_says)
     plan_destroy(plan);
 }
 
-Test(plan, rates_that_go_the_wrong_way_are_mentioned)
+Test(plan, rates_above_the_peak_are_warned_of)
 {
     struct plan *plan =
         right_plan_of("{\"data\": {\"train\": \"x\"}, \"lr\": {\"start\": 5, \"end\": 6}}", 96000);
@@ -617,7 +617,7 @@ static struct plan *plan_on(const char *text, const struct plan_data *data,
 }
 
 /* A document that is right by itself may be wrong for its data. */
-Test(plan, warns_of_what_the_data_say_against_it)
+Test(plan, warns_if_the_data_contradict_the_document)
 {
     static const char document[] = "{\"data\": {\"train\": \"x\", \"eval\": \"y\"}}";
     struct plan_data fashion = {.classes = 10,

@@ -90,7 +90,7 @@ Test(workers, are_chosen_by_speed_memory_and_batch_norm)
     }
 }
 
-Test(workers, that_do_not_fit_into_the_memory_are_left_out)
+Test(workers, candidates_that_exceed_the_memory_are_left_out)
 {
     struct job_spec *spec = open_job("}, \"batch_per_worker\": 48}");
     struct plan_workers_node node = {.cores = 8, .memory_bytes = 4ll << 30, .speed = teams_of_four};
@@ -107,7 +107,7 @@ Test(workers, that_do_not_fit_into_the_memory_are_left_out)
     job_spec_destroy(spec);
 }
 
-Test(workers, that_no_batch_fits_are_a_problem)
+Test(workers, no_batch_that_fits_is_a_problem)
 {
     struct job_spec *spec = open_job("}, \"global_batch\": 97, \"batch_per_worker\": 24}");
     struct plan_workers_node node = {.cores = 8};
@@ -133,7 +133,7 @@ static bool one_thread_only(const struct job_spec *spec, struct plan_speed *spee
     return spec->cluster.threads_per_worker == 1;
 }
 
-Test(workers, the_plan_says_why_and_what_they_do)
+Test(workers, the_plan_explains_the_choice)
 {
     struct job_spec *spec = open_job("}, \"global_batch\": 96}");
     struct plan_workers_node node = {.cores = 8, .speed = one_thread_only};

@@ -41,7 +41,7 @@ static void one_difference(const char *then, const char *now, const char *what, 
     json_decref(found);
 }
 
-Test(provenance, says_what_differs)
+Test(provenance, differences_are_listed)
 {
     one_difference("{\"world_size\": 2, \"winograd\": \"\"}", "{\"world_size\": 4}", "world_size",
                    "2", "4", 1);
@@ -52,7 +52,7 @@ Test(provenance, says_what_differs)
                    "2026-11-21 19:49:10 UTC", "2026-11-21 19:49:11 UTC", 1);
 }
 
-Test(provenance, says_what_differs_between_machines)
+Test(provenance, differences_between_machines_are_listed)
 {
     one_difference("{\"machines\": [{\"cpu\": \"A\"}, {\"cpu\": \"B\"}]}",
                    "{\"machines\": [{\"cpu\": \"A\"}]}", "machines.cpu", "A, B", "A", 1);
@@ -67,7 +67,7 @@ Test(provenance, says_what_differs_between_machines)
                    "machines.libraries.libm.so.6", "ab", "cd", 1);
 }
 
-Test(provenance, of_features_tells_those_that_not_all_have)
+Test(provenance, processor_features_that_some_lack_are_listed)
 {
     one_difference("{\"machines\": [{\"flags\": \"fpu avx avx2\"}]}",
                    "{\"machines\": [{\"flags\": \"fpu avx avx2 avx512f amx_tile\"}]}",
@@ -78,7 +78,7 @@ Test(provenance, of_features_tells_those_that_not_all_have)
 }
 
 /* train-worker --provenance knows no ranks, and an older run may lack a key. */
-Test(provenance, what_one_does_not_tell_is_no_difference)
+Test(provenance, values_that_one_run_lacks_are_not_differences)
 {
     static const char *const pairs[][2] = {
         {"{\"world_size\": 2}",                                 "{}"                                },

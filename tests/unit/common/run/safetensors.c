@@ -40,7 +40,7 @@ static const struct safetensors_tensor tensors[] = {
     {"b", SAFETENSORS_I64, 0, {0}   }
 };
 
-Test(safetensors, what_was_written_is_read, .init = make_tensors, .fini = remove_tensors)
+Test(safetensors, written_tensors_are_read_back, .init = make_tensors, .fini = remove_tensors)
 {
     struct safetensors_meta meta = {"k", "v \"quoted\""};
     struct safetensors *s;
@@ -108,7 +108,7 @@ Test(safetensors, refuses_unsound_headers, .init = make_tensors, .fini = remove_
     tensors_refused("{\"__metadata__\": {\"a\": 1}}", 0, ERR_CORRUPT, "non-string values");
 }
 
-Test(safetensors, refuses_lengths_that_are_no_lengths, .init = make_tensors, .fini = remove_tensors)
+Test(safetensors, refuses_invalid_lengths, .init = make_tensors, .fini = remove_tensors)
 {
     struct safetensors *s;
     struct error e;

@@ -46,7 +46,7 @@ Test(routes, a_path_finds_its_route)
     cr_assert_str_eq(found("GET", "/app.js"), "/{file}");
 }
 
-Test(routes, what_is_not_there_is_said_to_be_so)
+Test(routes, an_unknown_path_is_404)
 {
     cr_assert_eq(refused("GET", "/v1/job"), ERR_NOT_FOUND);
     cr_assert_eq(refused("GET", "/v1/jobs/7/evals//"), ERR_NOT_FOUND);
@@ -73,7 +73,7 @@ Test(routes, a_wrong_method_names_the_right_ones)
     cr_assert_str_eq(allow, "POST");
 }
 
-Test(routes, every_row_is_whole_and_openapi_tells_it)
+Test(routes, every_route_is_complete_and_in_openapi)
 {
     json_t *document = openapi_document();
     const json_t *paths = json_object_get(document, "paths");
@@ -92,7 +92,7 @@ Test(routes, every_row_is_whole_and_openapi_tells_it)
     json_decref(document);
 }
 
-Test(routes, every_action_of_the_audit_log_is_told)
+Test(routes, every_action_of_the_audit_log_is_documented)
 {
     const char *top = getenv("top_srcdir");
     char path[4096], quoted[64], *page;
@@ -141,7 +141,7 @@ Test(csrf, only_names_of_the_loopback_are_hosts)
     cr_assert_eq(guard(NULL, NULL, NULL, true), 0, "HTTP/1.0 has no Host, and browsers send one");
 }
 
-Test(csrf, changes_come_from_our_own_pages_or_from_no_page)
+Test(csrf, changes_are_accepted_from_own_pages_or_without_a_page)
 {
     cr_assert_eq(guard("localhost:7077", NULL, NULL, true), 0);
     cr_assert_eq(guard("localhost:7077", "http://localhost:7077", "same-origin", true), 0);

@@ -22,7 +22,7 @@ static void take_a_while(void *context)
     done++;
 }
 
-Test(thread_pool, tasks_wait_beside_each_other, .timeout = 600)
+Test(thread_pool, tasks_wait_in_parallel, .timeout = 600)
 {
     struct pool_task tasks[8];
     struct thread_pool *pool;
@@ -44,7 +44,7 @@ Test(thread_pool, tasks_wait_beside_each_other, .timeout = 600)
 
 /* The only thread is idle when two tasks come at once, each of which waits for the other: it must
  * not be counted on for both. */
-Test(thread_pool, an_idle_thread_is_counted_on_once, .timeout = 600)
+Test(thread_pool, an_idle_thread_is_assigned_one_task, .timeout = 600)
 {
     struct pool_task tasks[3];
     struct thread_pool *pool;
@@ -68,7 +68,7 @@ Test(thread_pool, an_idle_thread_is_counted_on_once, .timeout = 600)
     pthread_barrier_destroy(&all_in);
 }
 
-Test(thread_pool, what_was_taken_is_done_before_it_is_shut_down, .timeout = 600)
+Test(thread_pool, accepted_tasks_finish_before_shutdown, .timeout = 600)
 {
     struct pool_task tasks[50];
     struct thread_pool *pool;

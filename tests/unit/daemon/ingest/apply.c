@@ -147,7 +147,7 @@ Test(apply, bad_lines_are_a_warning_and_the_rest_counts)
     store_job_clear(&job);
 }
 
-Test(apply, a_step_that_no_run_has_is_in_no_series)
+Test(apply, an_impossible_step_is_in_no_series)
 {
     struct store_metric_ends ends;
 
@@ -292,7 +292,7 @@ Test(apply, ten_thousand_events_in_one_go, .timeout = 600)
     cr_assert_eq(count_events("step"), 10000);
 }
 
-Test(apply, a_bad_line_is_told_of_in_text)
+Test(apply, a_bad_line_is_reported_as_text)
 {
     struct store_event_range range = {.job_id = job_id, .types = "warning"};
     json_t *events;

@@ -127,7 +127,7 @@ static void change_line(char *line)
     memcpy(line, text, strlen(text) + 1); /* some thousand bytes have room for two changes */
 }
 
-Test(fast_step_parser, changed_lines_are_read_as_jansson_reads_them_or_left_to_it)
+Test(fast_step_parser, changed_lines_are_read_as_by_jansson_or_left_to_it)
 {
     char line[LINE_BYTES];
     int read = 0;
@@ -143,7 +143,7 @@ Test(fast_step_parser, changed_lines_are_read_as_jansson_reads_them_or_left_to_i
 
 #define BEGIN "{\"seq\": 1, \"t\": 2, \"type\": \"step\", "
 
-Test(fast_step_parser, what_is_unusual_is_left_to_the_library)
+Test(fast_step_parser, unusual_lines_are_left_to_the_library)
 {
     static const char *const lines[] = {
         "",

@@ -69,7 +69,7 @@ Test(tail, a_torn_last_line_waits_for_its_rest)
     cr_assert_eq(tail_next(), 0);
 }
 
-Test(tail, the_same_comes_again_until_it_is_advanced)
+Test(tail, returns_the_same_lines_until_it_is_advanced)
 {
     append_lines("one\n");
     for (int i = 0; i < 3; i++) {
@@ -79,7 +79,7 @@ Test(tail, the_same_comes_again_until_it_is_advanced)
     }
 }
 
-Test(tail, starts_where_it_is_told)
+Test(tail, starts_at_the_given_offset)
 {
     append_lines("one\ntwo\n");
     tail_destroy(tail);
@@ -89,7 +89,7 @@ Test(tail, starts_where_it_is_told)
     cr_assert_eq(chunk.from_bytes, 4);
 }
 
-Test(tail, says_once_that_a_file_became_shorter)
+Test(tail, reports_once_that_a_file_became_shorter)
 {
     append_lines("one\ntwo\n");
     cr_assert_eq(tail_next(), 1);

@@ -13,7 +13,7 @@ static const struct store_job nothing_known = {.state = JOB_STARTING,
 
 static const struct forecast_pace alike;
 
-Test(job_forecast, of_what_is_not_known_nothing_is_said)
+Test(job_forecast, without_known_speed_the_end_is_unknown)
 {
     struct forecast_end end = forecast_running(&nothing_known, &alike, 5);
     cr_expect_eq(end.soonest, 0);
@@ -39,7 +39,7 @@ Test(job_forecast, a_running_job_by_its_progress)
     cr_expect_float_eq(end.soonest, 240, 1e-9);
 }
 
-Test(job_forecast, evaluations_to_come_count)
+Test(job_forecast, remaining_evaluations_are_included)
 {
     struct store_job job = nothing_known;
     job.state = JOB_RUNNING;
@@ -127,7 +127,7 @@ Test(job_forecast, the_first_gap_that_is_large_enough)
     cr_expect_eq(forecast_fit(spans, 3, 4, 1, 70, NULL), 70, "and later");
 }
 
-Test(job_forecast, words)
+Test(job_forecast, times_are_worded_by_their_length)
 {
     static const struct {
         double seconds;
@@ -172,7 +172,7 @@ Test(job_forecast, images_that_grow_take_longer)
     cr_expect_float_eq(end.likely, 40 * 5, 1e-9);
 }
 
-Test(job_forecast, batches_that_shrink_too)
+Test(job_forecast, batches_that_shrink_take_longer)
 {
     static const struct forecast_pace fills = {
         .parts = {{0, 4, 0.25}, {50, 1, 1}},
@@ -186,7 +186,7 @@ Test(job_forecast, batches_that_shrink_too)
     cr_expect_float_eq(forecast_running(&job, &fills, 20).likely, 80 * 5, 1e-9);
 }
 
-Test(job_forecast, until_a_step_with_its_evaluation)
+Test(job_forecast, the_time_to_a_step_includes_its_evaluation)
 {
     struct store_job job = nothing_known;
     job.state = JOB_RUNNING;
@@ -204,7 +204,7 @@ Test(job_forecast, until_a_step_with_its_evaluation)
 }
 
 /* Before its first step the plan's prediction is shared out by what steps cost. */
-Test(job_forecast, a_resumed_run_by_what_is_left)
+Test(job_forecast, a_resumed_run_counts_only_the_remaining_steps)
 {
     struct store_job job = nothing_known;
     job.step = 50;
@@ -223,7 +223,7 @@ static const struct forecast_eval falling[] = {
     {160, 1 - 0.158114, 5},
 };
 
-Test(target, is_foretold_by_the_evaluations_so_far)
+Test(target, is_predicted_from_the_evaluations_so_far)
 {
     struct plan_band step;
 
@@ -235,7 +235,7 @@ Test(target, is_foretold_by_the_evaluations_so_far)
     cr_expect_eq(step.low, 40, "not before the newest evaluation");
 }
 
-Test(target, is_not_foretold_of_what_tells_nothing)
+Test(target, is_not_predicted_from_evaluations_without_a_trend)
 {
     static const struct forecast_eval flat[] = {
         {10, 0.1, 1},

@@ -20,7 +20,7 @@ static struct queue_decision decide(struct queue_plan *p, int64_t id, int64_t sl
     return d;
 }
 
-Test(job_queue_plan, passes_over_who_has_enough_jobs)
+Test(job_queue_plan, passes_over_users_at_their_limit_of_jobs)
 {
     const struct queue_running running[] = {
         {.id = 1, .slots = 1, .user = "token:eve", .ends = unknown}
@@ -40,7 +40,7 @@ Test(job_queue_plan, passes_over_who_has_enough_jobs)
     queue_plan_destroy(p);
 }
 
-Test(job_queue_plan, passes_over_who_has_enough_slots)
+Test(job_queue_plan, passes_over_users_at_their_limit_of_slots)
 {
     const struct queue_running running[] = {
         {.id = 1,     .slots = 3,  .user = "a",   .ends = unknown},

@@ -27,7 +27,7 @@ static int submit_key(const char *key, const char *digest, int64_t *id, bool *ex
     return status;
 }
 
-Test(job_requests, makes_the_row)
+Test(job_requests, a_submitted_job_is_queued)
 {
     int64_t id;
     bool existed;
@@ -43,7 +43,7 @@ Test(job_requests, makes_the_row)
     store_job_clear(&job);
 }
 
-Test(job_requests, the_run_directory_is_made_of_the_row)
+Test(job_requests, the_run_directory_has_the_documents_of_the_row)
 {
     int64_t id;
     char path[PATH_MAX];
@@ -63,7 +63,7 @@ Test(job_requests, the_run_directory_is_made_of_the_row)
     store_job_clear(&job);
 }
 
-Test(job_requests, refuses_what_can_never_fit_with_the_numbers)
+Test(job_requests, a_job_that_never_fits_is_refused_with_the_numbers)
 {
     int64_t id;
     jobs_parse("\"workers_per_node\":3,\"threads_per_worker\":2");
@@ -72,7 +72,7 @@ Test(job_requests, refuses_what_can_never_fit_with_the_numbers)
     cr_assert_not_null(strstr(e.text, "this node has 4"), "%s", e.text);
 }
 
-Test(job_requests, a_key_gives_one_job)
+Test(job_requests, the_same_key_gives_the_same_job)
 {
     int64_t first, second;
     bool existed;
@@ -97,7 +97,7 @@ Test(job_requests, a_run_directory_that_cannot_be_made_fails_the_job_at_its_star
     store_job_clear(&job);
 }
 
-Test(job_requests, cancels_a_queued_job_once)
+Test(job_requests, a_queued_job_is_cancelled_once)
 {
     int64_t id;
     struct store_job job;

@@ -55,7 +55,7 @@ Test(job_run_end, blames_the_only_node_of_an_allocation)
     "{\"type\": \"failed\", \"rank\": 3, \"host\": \"n2\", \"phase\": \"train\", \"reason\": "     \
     "\"cannot read /data/x: Input/output error\"}\n"
 
-Test(job_run_end, what_a_rank_said_stands_behind_slurms_words)
+Test(job_run_end, the_message_of_a_rank_follows_slurms_reason)
 {
     static const char *const states[] = {"NODE_FAIL", "PREEMPTED", "CANCELLED", "OUT_OF_MEMORY"};
 
@@ -72,7 +72,7 @@ Test(job_run_end, what_a_rank_said_stands_behind_slurms_words)
     }
 }
 
-Test(job_run_end, where_no_rank_said_anything_slurms_words_stand_alone)
+Test(job_run_end, without_a_message_of_a_rank_slurms_reason_is_used)
 {
     write_in_folder("events.jsonl", STEP);
     struct verdict v = judge_slurm("NODE_FAIL");
@@ -83,7 +83,7 @@ Test(job_run_end, where_no_rank_said_anything_slurms_words_stand_alone)
 
 /* Seen where the folder of slurmd had vanished: exit code 2 is slurmstepd's "No such file or
  * directory". */
-Test(job_run_end, a_script_that_did_not_begin_is_no_fault_of_mpirun)
+Test(job_run_end, a_script_that_did_not_begin_is_not_blamed_on_mpirun)
 {
     struct slurm_status slurm = {.phase = SLURM_ENDED,
                                  .job_id = 12,
@@ -106,7 +106,7 @@ Test(job_run_end, a_script_that_did_not_begin_is_no_fault_of_mpirun)
     }
 }
 
-Test(job_run_end, one_put_back_says_why_as_far_as_it_is_known)
+Test(job_run_end, a_requeued_job_names_the_cause_if_known)
 {
     static const struct {
         bool begun;

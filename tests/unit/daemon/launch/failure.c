@@ -129,7 +129,7 @@ static const char lost[] = RULE "ORTE has lost communication with a remote daemo
                                 "  HNP daemon   : [[27382,0],0] on node n1\n"
                                 "  Remote daemon: [[27382,0],1] on node n2.cluster\n\n" RULE;
 
-Test(failure, reads_mpiruns_words_on_a_killed_rank)
+Test(failure, reads_mpiruns_message_of_a_killed_rank)
 {
     struct failure_rank r;
     cr_assert(failure_read_log(killed, &r));
@@ -353,14 +353,14 @@ Test(failure, a_signal_is_known_from_the_exit_code_too)
                                "last lines of the log: step 1");
 }
 
-Test(failure, the_workers_own_word_counts_first)
+Test(failure, the_workers_message_comes_before_mpiruns)
 {
     struct verdict v = judge_failure(RUN_START FAILED, non_zero, 1, -1, FAILURE_NOT_STOPPED);
     cr_assert_eq(v.state, JOB_FAILED);
     cr_assert_str_eq(v.reason, "shard-2 is damaged at byte 40 (rank 3 on n4, phase data)");
 }
 
-Test(failure, says_what_mpirun_said_when_no_worker_ran)
+Test(failure, uses_mpiruns_message_if_no_worker_ran)
 {
     struct verdict v =
         judge_failure(NULL, RULE "There are not enough slots available\nin the system\n" RULE, 1,
@@ -372,7 +372,7 @@ Test(failure, says_what_mpirun_said_when_no_worker_ran)
     cr_assert_not_null(strstr(v.reason, "failed to start"), "%s", v.reason);
 }
 
-Test(failure, cancelled_is_what_was_asked_for)
+Test(failure, an_attempt_that_was_to_be_cancelled_is_cancelled)
 {
     cr_assert_eq(judge_failure(RUN_START STOPPED, "", 130, -1, FAILURE_CANCELLED).state,
                  JOB_CANCELLED);
@@ -392,7 +392,7 @@ Test(failure, cancelled_is_what_was_asked_for)
     cr_assert_not_null(strstr(v.reason, "traind did not send"), "%s", v.reason);
 }
 
-Test(failure, what_never_ran_goes_back_to_the_queue)
+Test(failure, an_attempt_that_never_ran_is_queued_again)
 {
     cr_assert_eq(judge_failure(NULL, NULL, -1, -1, FAILURE_NOT_STOPPED).state, JOB_QUEUED);
     cr_assert_eq(judge_failure(NULL, "", -1, -1, FAILURE_NOT_STOPPED).state, JOB_QUEUED);
@@ -402,7 +402,7 @@ Test(failure, what_never_ran_goes_back_to_the_queue)
     cr_assert_eq(judge_failure(NULL, "", -1, 9, FAILURE_NOT_STOPPED).state, JOB_FAILED);
 }
 
-Test(failure, a_time_limit_is_an_end_in_order)
+Test(failure, an_attempt_ended_by_its_time_limit_has_not_failed)
 {
     struct verdict v = judge_failure(RUN_START STOPPED, "", 130, -1, FAILURE_TIME_LIMIT);
     cr_assert_eq(v.state, JOB_CANCELLED);
@@ -412,7 +412,7 @@ Test(failure, a_time_limit_is_an_end_in_order)
     cr_assert_not_null(strstr(v.reason, "did not stop in time"), "%s", v.reason);
 }
 
-Test(failure, tells_what_the_job_did_itself_from_what_was_done_to_it)
+Test(failure, distinguishes_faults_of_the_job_from_outside_ones)
 {
     cr_assert(judge_failure(RUN_START FAILED, non_zero, 2, -1, FAILURE_NOT_STOPPED).own_fault);
     cr_assert_not(judge_failure(RUN_START FAILED, non_zero, 1, -1, FAILURE_NOT_STOPPED).own_fault);

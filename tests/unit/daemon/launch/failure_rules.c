@@ -28,7 +28,7 @@ static const char *label_of(const struct failure_rules *rules, const char *reaso
     return label;
 }
 
-Test(failure_rules, labels_what_the_programs_say)
+Test(failure_rules, labels_the_messages_of_programs)
 {
     static const char *const cases[][3] = {
         {"disk-full",     "cannot write /s/model.safetensors: No space left on device",   ""        },
@@ -64,7 +64,7 @@ Test(failure_rules, labels_what_the_programs_say)
     failure_rules_destroy(rules);
 }
 
-Test(failure_rules, the_reason_counts_before_the_log_and_the_file_before_our_own)
+Test(failure_rules, reason_before_log_and_file_before_built_in_rules)
 {
     char label[FAILURE_LABEL_BYTES];
     struct failure_rules *rules;
@@ -118,7 +118,7 @@ Test(failure_rules, names_every_wrong_line)
     cr_assert_not_null(strstr(e.text, "/none/rules"), "%s", e.text);
 }
 
-Test(failure_rules, one_tells_a_target)
+Test(failure_rules, a_rule_may_notify_a_target)
 {
     static const char text[] = "a notify=https://h/x?y=1,no-restart boom\n"
                                "b notify-text=mailto:eve@h.org bang\nc - quiet\n";
@@ -141,7 +141,7 @@ Test(failure_rules, one_tells_a_target)
     failure_rules_destroy(rules);
 }
 
-Test(failure_rules, has_room_for_so_many_rules)
+Test(failure_rules, the_number_of_rules_is_bounded)
 {
     char text[FAILURE_RULES_MAX * 16] = "";
     struct failure_rules *rules;
@@ -154,7 +154,7 @@ Test(failure_rules, has_room_for_so_many_rules)
 }
 
 /* What is searched is bounded: the last lines, and their beginnings. */
-Test(failure_rules, looks_at_the_end_of_a_log_alone)
+Test(failure_rules, only_the_end_of_a_log_is_searched)
 {
     size_t bytes = (FAILURE_RULES_LINES + 2) * (size_t)1024;
     char *log = calloc(1, bytes + 1);
@@ -178,7 +178,7 @@ Test(failure_rules, looks_at_the_end_of_a_log_alone)
     failure_rules_destroy(rules);
 }
 
-Test(failure_rules, labels_failures_alone)
+Test(failure_rules, only_failures_are_labelled)
 {
     struct verdict v = {.state = JOB_CANCELLED, .reason = "No space left on device"};
     struct failure_rules *rules;

@@ -161,7 +161,7 @@ Test(ranks_512, mpirun_is_given_256_hosts_of_2_by_a_hostfile)
     check_local(256, 2);
 }
 
-Test(ranks_512, and_64_hosts_of_8)
+Test(ranks_512, mpirun_is_given_64_hosts_of_8)
 {
     check_local(64, 8);
 }

@@ -53,7 +53,7 @@ static void expect_line(const char *text, const char *line)
     cr_assert_not_null(strstr(text, line), "%s\nlacks\n%s", text, line);
 }
 
-Test(slurm, a_script_says_all_of_the_plan_and_quotes_it)
+Test(slurm, a_script_contains_the_whole_plan_quoted)
 {
     struct job_spec *spec = slurm_spec(JOB);
     struct launch_request r = slurm_attempt_request(spec, "/state/my run's/7");
@@ -134,7 +134,7 @@ Test(slurm, a_path_that_slurm_would_change_is_refused)
     job_spec_destroy(spec);
 }
 
-Test(slurm, a_name_is_of_one_job_of_one_daemon)
+Test(slurm, a_name_is_unique_to_a_job_and_a_daemon)
 {
     struct job_spec *spec = slurm_spec(JOB);
     struct launch_request r = slurm_attempt_request(spec, "/state/7"),
@@ -190,7 +190,7 @@ Test(slurm, both_forms_of_a_job_are_read)
     json_decref(new);
 }
 
-Test(slurm, what_is_no_job_is_none)
+Test(slurm, malformed_answers_give_no_job)
 {
     static const char *const texts[] = {"null",
                                         "[]",
@@ -216,7 +216,7 @@ static void waiting_is(const char *reason, int64_t ahead, const char *words)
     cr_assert_str_eq(text, words);
 }
 
-Test(slurm, reasons_are_told_in_words)
+Test(slurm, slurms_reasons_are_worded)
 {
     waiting_is("Priority", 3, "waiting for priority: 3 jobs ahead [Priority]");
     waiting_is("Priority", 1, "waiting for priority: 1 job ahead [Priority]");
@@ -229,7 +229,7 @@ Test(slurm, reasons_are_told_in_words)
     waiting_is("None", 0, "waiting for Slurm to look at it");
 }
 
-Test(slurm, those_ahead_are_of_its_partition_and_have_more_priority_or_came_before)
+Test(slurm, queue_position_counts_same_partition_higher_priority_or_older)
 {
     json_t *mine,
         *all = json_loads(
@@ -248,7 +248,7 @@ Test(slurm, those_ahead_are_of_its_partition_and_have_more_priority_or_came_befo
     json_decref(all);
 }
 
-Test(slurm, a_lost_answer_is_told_from_a_refusal)
+Test(slurm, a_lost_answer_is_not_a_refusal)
 {
     cr_assert(slurm_call_is_unclear("sbatch: error: Batch job submission failed: Unable to contact "
                                     "slurm controller (connect failure)"));

@@ -20,7 +20,7 @@ Test(slurm_energy, counts_each_node_once)
     reads("mpirun 900\n7.extern|6000000000\n", 6e9); /* a value of more than 32 bits */
 }
 
-Test(slurm_energy, takes_nothing_for_nothing)
+Test(slurm_energy, no_records_give_no_energy)
 {
     static const char *const texts[] = {
         "",

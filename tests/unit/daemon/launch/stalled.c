@@ -84,7 +84,7 @@ Test(stalled, names_the_rank_that_is_stopped)
     cr_assert_not_null(strstr(s.reason, "rank 3 on c is stopped by a signal"));
 }
 
-Test(stalled, names_the_host_that_says_nothing)
+Test(stalled, names_the_host_that_does_not_report)
 {
     struct stalled s;
     cr_assert(look_for_stall(STEP WARNED, HOST_LINE("a.net"), true, &s));
@@ -98,7 +98,7 @@ Test(stalled, names_the_host_that_says_nothing)
     cr_assert_null(strstr(s.reason, "network"));
 }
 
-Test(stalled, leaves_alone_what_gets_on_or_is_only_slow)
+Test(stalled, progress_and_slowness_are_not_stalls)
 {
     struct stalled s;
     static const char late[] =
@@ -141,7 +141,7 @@ Test(stalled, names_the_phase)
     cr_assert_str_eq(s.host, "");
 }
 
-Test(stalled, the_last_word_of_a_host_counts)
+Test(stalled, the_newest_report_of_a_host_counts)
 {
     struct stalled s;
 

@@ -24,7 +24,7 @@ static enum node_verdict is_among(double gflops, double memory, size_t own, size
     return node_judge_speed(&mine, &peers, &limits, reason);
 }
 
-Test(node_judge, alone_and_new_it_is_fine)
+Test(node_judge, a_node_without_peers_and_history_is_fine)
 {
     cr_assert_eq(is_among(1, 1, 0, 0), NODE_FINE);
     cr_assert_str_eq(reason, "");
@@ -33,7 +33,7 @@ Test(node_judge, alone_and_new_it_is_fine)
     cr_assert_eq(is_among(1, 1, 2, 2), NODE_FINE);
 }
 
-Test(node_judge, the_median_of_the_others_is_the_yardstick)
+Test(node_judge, a_node_is_compared_with_the_median_of_the_others)
 {
     cr_assert_eq(is_among(85.1, 20, 0, 3), NODE_FINE);
     cr_assert_eq(is_among(84.9, 20, 0, 3), NODE_SLOW);
@@ -43,7 +43,7 @@ Test(node_judge, the_median_of_the_others_is_the_yardstick)
     cr_assert_eq(is_among(150, 30, 3, 3), NODE_FINE, "faster is fine");
 }
 
-Test(node_judge, its_own_history_counts_too_and_is_said_once)
+Test(node_judge, a_node_is_compared_with_its_history_and_named_once)
 {
     cr_assert_eq(is_among(60, 20, 3, 0), NODE_DRAIN);
     cr_assert_str_eq(reason, "SGEMM is 40 % slower than its own median of 3 earlier checks: 60.0, "
@@ -52,7 +52,7 @@ Test(node_judge, its_own_history_counts_too_and_is_said_once)
     cr_assert_not(strstr(reason, "its own"));
 }
 
-Test(node_judge, memory_makes_slow_at_most)
+Test(node_judge, slow_memory_never_drains)
 {
     cr_assert_eq(is_among(100, 5, 0, 3), NODE_SLOW);
     cr_assert_str_eq(reason, "memory is 75 % slower than the median of 3 others of its kind (CPU "
@@ -61,7 +61,7 @@ Test(node_judge, memory_makes_slow_at_most)
     cr_assert(strstr(reason, "SGEMM") && strstr(reason, "; memory"), "both are said: %s", reason);
 }
 
-Test(node_judge, without_a_limit_none_is_drained)
+Test(node_judge, without_a_limit_no_node_is_drained)
 {
     struct node_limits never = {0.15, 0};
     struct node_figures mine = {10, 20, 3};
@@ -153,7 +153,7 @@ Test(node_report, under_load_a_speed_is_marked_and_not_judged)
     store_nodes_clear(&nodes);
 }
 
-Test(node_report, a_check_under_load_is_no_yardstick)
+Test(node_report, a_check_under_load_is_not_compared_with)
 {
     for (int i = 0; i < 5; i++)
         report_node("n1", 1e9 - 90 + i, 10, "{\"load\": 1}");
@@ -165,7 +165,7 @@ Test(node_report, a_check_under_load_is_no_yardstick)
                  "only two others were measured");
 }
 
-Test(node_report, what_was_known_before_a_check_under_load_stays)
+Test(node_report, a_check_under_load_keeps_the_earlier_figures)
 {
     struct store_nodes nodes;
     static const char *const names[] = {"n1", "n2", "n3", "n4"};
@@ -189,7 +189,7 @@ Test(node_report, what_was_known_before_a_check_under_load_stays)
     store_nodes_clear(&nodes);
 }
 
-Test(node_report, a_job_is_told_once)
+Test(node_report, an_epilog_does_not_repeat_the_report_of_the_prolog)
 {
     static const char *const names[] = {"n1", "n2", "n3"};
 
@@ -206,7 +206,7 @@ Test(node_report, a_job_is_told_once)
     cr_assert_str_eq(judged.reason + judged.known, "", "a busy node is no fault");
 }
 
-Test(node_report, a_late_report_is_history_only)
+Test(node_report, a_late_report_only_adds_to_the_history)
 {
     struct store_nodes nodes;
 
@@ -239,7 +239,7 @@ Test(node_report, an_epilog_tells_what_it_did_and_leaves_the_figures)
     cr_assert_str_eq(report_node("n1", 1e9, 0, "{\"phase\": \"epilog\"}").reason, "", "said once");
 }
 
-Test(node_report, what_is_wrong_with_the_node_drains_it)
+Test(node_report, faults_of_the_node_drain_it)
 {
     static const char checks[] = "{\"outcome\": \"scratch\", \"checks\": [{\"check\": \"scratch\", "
                                  "\"ok\": false, \"found\": "
@@ -253,7 +253,7 @@ Test(node_report, what_is_wrong_with_the_node_drains_it)
     cr_assert_eq(report_node("n1", 1e9, 100, "{}").verdict, NODE_FINE, "until it is checked again");
 }
 
-Test(node_report, data_nobody_sees_are_not_the_nodes_fault)
+Test(node_report, missing_data_drain_only_if_another_node_sees_them)
 {
     static const char missing[] = "{\"outcome\": \"data\", \"job\": 7, \"data\": [{\"path\": "
                                   "\"/d\", \"ok\": false}]}";
@@ -267,7 +267,7 @@ Test(node_report, data_nobody_sees_are_not_the_nodes_fault)
     cr_assert(strstr(judged.reason, "n2 sees them"), "%s", judged.reason);
 }
 
-Test(node_report, what_another_saw_counts_for_a_day_and_until_it_reports_again)
+Test(node_report, data_seen_by_another_node_count_for_a_day)
 {
     static const char missing[] = "{\"outcome\": \"data\", \"job\": 7, \"data\": [{\"path\": "
                                   "\"/d\", \"ok\": false}]}";
@@ -308,7 +308,7 @@ Test(node_report, clocks_and_versions_are_named)
     cr_assert(strstr(judged.reason, "train-worker is 0.0.1"), "%s", judged.reason);
 }
 
-Test(node_report, what_is_no_report_is_refused_and_not_kept)
+Test(node_report, invalid_reports_are_refused_and_not_stored)
 {
     struct problems problems = {0};
     struct node_judged judged;
@@ -348,7 +348,7 @@ static double times_for(enum job_launcher launcher, const char *partition, char 
     return times;
 }
 
-Test(node_report, a_plan_goes_by_the_slowest_node_it_may_get)
+Test(node_report, a_plan_assumes_the_slowest_node_it_may_get)
 {
     char name[NODE_NAME_BYTES];
 
@@ -409,7 +409,7 @@ static int check_node(const char *name, double t)
     return store_node_check(store, &check, t, &e);
 }
 
-Test(node_report, nodes_are_bounded_and_old_ones_make_room)
+Test(node_report, the_number_of_nodes_is_bounded_and_old_ones_are_replaced)
 {
     struct store_nodes nodes;
     char name[32];
@@ -474,7 +474,7 @@ static double node_least_cost(int first, int last, bool blind)
 }
 
 /* A job that starts on all of them has each report once. */
-Test(node_report, what_a_report_costs_does_not_grow_with_the_nodes)
+Test(node_report, the_cost_of_a_report_does_not_grow_with_the_nodes)
 {
     node_cost(0, 64, false);
     double few = node_least_cost(0, 64, false), few_blind = node_least_cost(0, 64, true);

@@ -64,7 +64,7 @@ static double due_after(const char *printed)
     return due_after_script(script);
 }
 
-Test(node_self, one_that_was_stored_is_good_for_a_day)
+Test(node_self, a_stored_check_is_valid_for_a_day)
 {
     char report[512];
 
@@ -72,7 +72,7 @@ Test(node_self, one_that_was_stored_is_good_for_a_day)
     cr_assert_gt(due_after(report), 20 * HOUR);
 }
 
-Test(node_self, one_under_load_is_repeated_until_there_is_none)
+Test(node_self, a_check_under_load_is_repeated_until_the_load_ends)
 {
     char script[1024];
 
@@ -86,12 +86,12 @@ Test(node_self, one_under_load_is_repeated_until_there_is_none)
     cr_assert_gt(due_after_script(script), 20 * HOUR, "the third is good for a day");
 }
 
-Test(node_self, without_a_report_it_is_tried_again_in_an_hour)
+Test(node_self, a_check_without_a_report_is_repeated_after_an_hour)
 {
     cr_assert_leq(due_after(""), HOUR);
 }
 
-Test(node_self, with_a_report_that_is_none_too)
+Test(node_self, a_check_with_an_invalid_report_is_repeated_after_an_hour)
 {
     cr_assert_leq(due_after("{\"kind\": 7}\n"), HOUR);
 }

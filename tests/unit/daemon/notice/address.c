@@ -24,7 +24,7 @@ static const struct sockaddr *address_of(const char *text)
     return &address.any;
 }
 
-Test(address, what_is_not_of_the_internet_is_not_public)
+Test(address, private_and_special_addresses_are_not_public)
 {
     static const char *const inside[] = {"0.0.0.0",
                                          "0.1.2.3",
@@ -106,7 +106,7 @@ Test(address, a_list_allows_networks_addresses_and_hosts)
     cr_assert_not(address_host_is_allowed(list, "127.0.0.1", 1));
 }
 
-Test(address, words_that_are_nothing_are_named)
+Test(address, malformed_entries_are_named)
 {
     static const char *const bad[] = {
         "10.0.0.0/33", "10.0.0.0/", "10.0.0.0/-1", "fd00::/129", "1.2.3",      "-x", "x:0",

@@ -56,7 +56,7 @@ static int64_t count_raised(void)
 }
 
 /* One of a transaction that was rolled back, as on a full disk, is not counted by the next. */
-Test(notices, those_that_were_not_stored_are_not_counted)
+Test(notices, notices_of_a_failed_transaction_are_not_counted)
 {
     struct sql *c = sql_write_begin(store, false, &e);
 

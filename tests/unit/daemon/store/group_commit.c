@@ -116,7 +116,7 @@ static int64_t jobs_there(void)
     return count;
 }
 
-Test(group_commit, those_who_come_together_share_a_commit)
+Test(group_commit, concurrent_writes_share_a_commit)
 {
     struct client clients[CLIENTS];
 
@@ -130,7 +130,7 @@ Test(group_commit, those_who_come_together_share_a_commit)
     cr_expect_lt(commits, CLIENTS / 2, "%d commits", commits);
 }
 
-Test(group_commit, one_that_fails_does_not_harm_the_others)
+Test(group_commit, a_failed_write_does_not_affect_the_others)
 {
     struct client clients[CLIENTS];
     struct store_job job;
@@ -176,7 +176,7 @@ Test(group_commit, the_same_key_twice_in_a_group_is_one_job)
     cr_expect_eq(existed, others == 3 ? 0 : CLIENTS - 2);
 }
 
-Test(group_commit, a_commit_that_fails_is_told_to_all_of_the_group)
+Test(group_commit, a_failed_commit_is_reported_to_the_whole_group)
 {
     struct client clients[CLIENTS];
 

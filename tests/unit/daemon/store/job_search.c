@@ -105,7 +105,7 @@ static void find_evaluate(int64_t id, int64_t step, double top1)
     json_decref(body);
 }
 
-Test(job_search, by_tags_user_words_and_keys_in_pages)
+Test(job_search, jobs_are_found_by_tags_user_words_and_keys_in_pages)
 {
     for (int i = 0; i < 3; i++)
         find_submit("plain", "user:eve", "sgd", "all");
@@ -135,7 +135,7 @@ Test(job_search, by_tags_user_words_and_keys_in_pages)
                      "");
 }
 
-Test(job_search, by_the_time_of_their_end)
+Test(job_search, jobs_are_found_by_the_time_of_their_end)
 {
     struct store_groups groups;
     struct store_job_filter filter = {.finished_after = 100};
@@ -185,7 +185,7 @@ Test(job_search, the_best_evaluation_is_that_of_the_table)
     store_job_clear(&job);
 }
 
-Test(job_search, labels_change_alone_and_are_told_once)
+Test(job_search, labels_change_independently_and_make_one_event)
 {
     struct store_job job;
     int64_t id = find_submit("before", "user:eve", "sgd", "old");
@@ -220,7 +220,7 @@ Test(job_search, labels_change_alone_and_are_told_once)
     cr_expect_eq(find_label(77, "{}"), -ERR_NOT_FOUND);
 }
 
-Test(job_search, a_tag_too_many_changes_nothing)
+Test(job_search, too_many_tags_change_nothing)
 {
     char change[512] = "{\"name\": \"other\", \"add_tags\": [\"t0\"";
     struct store_job job;
@@ -281,7 +281,7 @@ static int find_plan(void *used, int columns, char **values, char **names)
     return 0;
 }
 
-Test(job_search, evaluations_of_earlier_versions_have_a_best_one)
+Test(job_search, the_best_evaluation_of_an_older_database_is_found)
 {
     static const char old[] =
         "insert into job (id, name, state, spec, plan, created_at, slots, run_dir, train_steps) "

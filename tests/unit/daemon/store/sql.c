@@ -20,7 +20,7 @@ static void tear_down(void)
 TestSuite(sql, .init = make_store, .fini = tear_down);
 
 /* A caller decides by the code, and a client by that of the error: they are one. */
-Test(sql, its_code_is_the_errors)
+Test(sql, a_failed_statement_returns_the_code_of_its_error)
 {
     struct sql *c = sql_write_begin(store, false, &e);
 
@@ -33,7 +33,7 @@ Test(sql, its_code_is_the_errors)
     sql_write_end(store, c, status, &e);
 }
 
-Test(sql, a_query_s_is_too)
+Test(sql, a_failed_query_returns_the_code_of_its_error)
 {
     int64_t newest;
 
@@ -60,7 +60,7 @@ static void write_something(void)
     cr_assert_eq(sql_write_end(store, c, 0, &e), 0);
 }
 
-Test(sql, as_many_as_may_listen_are_told_of_a_commit)
+Test(sql, every_listener_is_called_after_a_commit)
 {
     int contexts[STORE_LISTENERS];
 
@@ -82,7 +82,7 @@ Test(sql, one_more_listener_is_a_bug, .signal = SIGABRT)
 
     for (int i = 0; i < STORE_LISTENERS; i++)
         store_on_commit(store, count_told, &contexts[i]);
-    remove_folder(); /* the end of this test is not followed by a teardown */
+    remove_folder();
     store_on_commit(store, count_told, &contexts[STORE_LISTENERS]);
 }
 
@@ -93,15 +93,20 @@ Test(sql, aborts_if_a_reader_is_given_back_within_a_transaction, .signal = SIGAB
     sqlite3_stmt *row = sql_query(c, &e, "select name from sqlite_schema", "");
 
     cr_assert_eq(sql_row(c, row, &e), 1);
+    remove_folder(); /* a test that aborts has no teardown */
     sql_read_end(store, c);
 }
 
 Test(sql, aborts_if_the_writer_is_given_back_as_a_reader, .signal = SIGABRT)
 {
-    sql_read_end(store, sql_write_begin(store, false, &e));
+    struct sql *writer = sql_write_begin(store, false, &e);
+
+    remove_folder();
+    sql_read_end(store, writer);
 }
 
 Test(sql, aborts_if_an_object_is_not_what_it_should_be, .signal = SIGABRT)
 {
+    remove_folder();
     sql_db((struct sql *)(void *)store);
 }

@@ -125,7 +125,7 @@ Test(store, the_same_key_gives_the_same_job_and_another_body_a_conflict)
     cr_assert_eq(look_up("select count(*) from job"), 1);
 }
 
-Test(store, a_key_is_its_users)
+Test(store, the_keys_of_users_are_independent)
 {
     struct store_job_new job = example;
     struct store_key key = {"k", "d", "token:eve"};
@@ -461,7 +461,7 @@ Test(store, the_speeds_in_an_older_database_become_those_of_the_whole_run)
     sqlite3_close(db);
 }
 
-Test(store, what_nodes_in_an_older_database_saw_is_found)
+Test(store, data_seen_by_nodes_of_an_older_database_are_found)
 {
     double found[3];
     sqlite3 *db = migrated_database(
@@ -593,7 +593,7 @@ static int64_t known_batch(const char *by)
     return count ? found[0].batch : 0;
 }
 
-Test(store, a_speed_is_its_owners_until_it_is_shared)
+Test(store, a_speed_is_private_until_it_is_shared)
 {
     struct store_speed speed = {
         "a-t1", "cpu", 1, {0.25, 0.5, 0.125, 2, 16},
@@ -721,7 +721,7 @@ static void check_metric_parts(int64_t id, int64_t from, int64_t to, int64_t par
                            (int)to, got[i]);
 }
 
-Test(store, buckets_say_what_the_steps_say)
+Test(store, buckets_equal_the_aggregates_of_their_steps)
 {
     int64_t id = submit_stored(), place = 0;
 
@@ -822,7 +822,7 @@ static void check_is_gone(int64_t id)
                  "nothing is added to it");
 }
 
-Test(store, a_removed_job_is_gone_at_once_and_its_rows_little_by_little)
+Test(store, a_removed_job_is_gone_at_once_and_its_rows_later)
 {
     int64_t id = submit_stored(), other = submit_stored(), place[2] = {0}, left = 0;
     bool rows_left = true;
@@ -896,7 +896,7 @@ static void check_leftover(size_t wanted, int64_t first)
     cr_assert(count == 0 || ids[0] == first);
 }
 
-Test(store, what_a_run_left_is_known_after_a_second_open)
+Test(store, leftovers_of_a_run_are_known_after_reopening)
 {
     int64_t id = submit_stored();
 
@@ -911,7 +911,7 @@ Test(store, what_a_run_left_is_known_after_a_second_open)
     check_leftover(0, 0);
 }
 
-Test(store, a_second_open_finds_everything)
+Test(store, reopening_finds_everything)
 {
     struct store_job job;
     int64_t id = submit_stored();
@@ -1027,7 +1027,7 @@ Test(store, only_a_regular_file_is_opened)
     cr_assert_eq(rmdir(path), 0);
 }
 
-Test(store, ids_go_on_above_a_number)
+Test(store, new_ids_start_above_a_given_number)
 {
     cr_assert_eq(store_job_ids_above(store, 41, &e), 0, "%s", e.text);
     cr_assert_eq(submit_stored(), 42);
@@ -1051,7 +1051,7 @@ Test(store, a_database_keeps_its_name_and_another_has_another)
     store_close(other);
 }
 
-Test(store, a_damaged_file_is_said_to_be_damaged)
+Test(store, a_damaged_file_is_reported_as_damaged)
 {
     char junk[4096];
     struct store *other;
@@ -1087,7 +1087,7 @@ Test(store, migrations_lead_from_every_version_to_the_last)
 }
 
 /* A new database stays empty, one in use at the last version that it reached. */
-Test(store, a_migration_that_fails_names_itself_and_leaves_what_was_whole)
+Test(store, a_failed_migration_is_named_and_rolled_back)
 {
     static const struct store_migration steps[] = {
         {"0001_a.sql", "create table a (x integer) strict"        },
@@ -1156,7 +1156,7 @@ static bool query_goes(const char *query, const char *words)
     return way.said;
 }
 
-Test(store, a_start_reads_which_jobs_were_launched_without_their_rows)
+Test(store, launched_jobs_are_listed_from_the_index_alone)
 {
     cr_assert(query_goes("select id, attempt > 0 from job order by id", "USING COVERING INDEX"),
               "100,000 jobs have a gigabyte of documents");
@@ -1184,7 +1184,7 @@ static int64_t total_of(unsigned states)
     return total;
 }
 
-Test(store, a_page_says_how_many_jobs_there_are_after_each_change)
+Test(store, the_total_of_a_page_follows_each_change)
 {
     cr_expect_eq(total_of(0), 0);
     int64_t id = submit_stored();

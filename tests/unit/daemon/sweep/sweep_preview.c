@@ -50,7 +50,7 @@ Test(sweep_cost, does_not_know_which_points_go_on)
     cost_is(elapsed, 25, 18, 44);
 }
 
-Test(sweep_cost, spares_losers_at_best)
+Test(sweep_cost, gives_a_range_for_jobs_that_may_stop_early)
 {
     struct sweep_rung stops = {.jobs = 4, .whole = 2, .from = 0.25, .together = 1};
 
@@ -58,7 +58,7 @@ Test(sweep_cost, spares_losers_at_best)
     cost_is(sum.of[SWEEP_SECONDS], 100, 9 + 18 + 0.25 * (27 + 36), 110);
 }
 
-Test(sweep_cost, is_not_known_where_one_job_is_not)
+Test(sweep_cost, is_unknown_if_that_of_one_job_is)
 {
     struct sweep_rung all = {.jobs = 4, .whole = 4, .from = 1, .together = 1};
 

@@ -347,7 +347,7 @@ Test(predict, samples_of_as_many_workers_are_preferred)
     cr_assert_eq(plan_speed_of(samples, 0, 1, 1).image_seconds, 0);
 }
 
-Test(predict, speeds_that_scatter_tell_nothing)
+Test(predict, scattered_speeds_give_no_prediction)
 {
     struct plan_sample samples[] = {
         {0.2,  0.1, 0, 1, 8},
@@ -445,7 +445,7 @@ Test(predict, fewer_epochs_than_others_needed_are_warned_of)
 }
 
 /* What is not published for this batch is said to be of another one. */
-Test(predict, epochs_of_other_batches_are_told_as_such)
+Test(predict, epochs_known_for_other_batches_are_marked)
 {
     static const struct {
         int64_t batch;
