@@ -1,17 +1,14 @@
 #!/usr/bin/env bash
-# Who may do what: tokens, the unix socket, TLS, data_roots, and where the daemon will not listen.
+# Tokens and trainctl, streams and downloads whose token ends, backups, TLS, and where the daemon will not listen.
+# tests/api/cases/access.cases has what a request shows.
 . "$(dirname "$0")/../lib.sh"
 
 trainctl=$top_builddir/trainctl
 unset TRAINCTL_SERVER TRAINCTL_TOKEN TRAINCTL_CA
 export HOME=$work XDG_CONFIG_HOME=$work/config
-mkdir -p "$work/data/train" "$work/outside" "$work/config/traind"
-echo x >"$work/outside/train-00000-of-00001"
-ln -s "$work/outside" "$work/data/link"
+mkdir -p "$work/config/traind"
 cat >"$work/traind.conf" <<END
 require_token = yes
-data_roots = $work/data
-mpi_prefixes = /opt/mpi-4.1:/usr
 mpirun = /bin/true
 requests_per_second = 0
 streams_per_client = 2
@@ -69,57 +66,10 @@ for wrong in 'token' 'token make' 'token create' 'token revoke' 'token revoke x'
     "$trainctl" --server "$local_server" $wrong >"$work/out" 2>&1
     is "$?" 2 "trainctl $wrong is refused"
 done
-for body in '{}' '{"name": ""}' '{"name": "a", "role": "root"}' '{"name": "a", "role": "read", "expires_seconds": -1}' \
-    '{"name": "a", "role": "read", "expires_seconds": "1"}' '{"name": "a", "role": "read", "rol": 1}' '{"name": "a\u001b[2J", "role": "read"}'; do
-    call --unix-socket "$socket" -d "$body" /v1/tokens
-    refused 422 invalid '^(name|role|expires_seconds|rol|the document):|/(name|role|expires_seconds|rol)$' "a token asked for with $body"
-done
 
 with() { # ROLE [CURL ARGUMENT...] PATH
     call -H "Authorization: Bearer ${token[$1]}" "${@:2}"
 }
-
-# ------------------------------------------------------------------ missing, wrong, expired, revoked tokens
-
-call /v1/jobs
-refused 401 no-token 'needs a token with the role read' "no token"
-like "$headers" '^WWW-Authenticate: Bearer' "it says how"
-for wrong in "Bearer" "Bearer x" "Bearer traind-1-" "Bearer ${token[read]}x" "Bearer traind-2-${token[read]#traind-1-}" "Basic YTpi" \
-    "Bearer traind-99999999999999999999-x" "Bearer $(head -c 5000 /dev/zero | tr '\0' a)"; do
-    call -H "Authorization: $wrong" /v1/jobs
-    refused 401 no-token 'token' "the wrong token ${wrong:0:30}"
-done
-call -H 'Authorization: Bearer wrong' /healthz
-refused 401 no-token 'not known' "a wrong token where none is needed"
-call /healthz
-want 200 "health needs no token"
-with read /v1/jobs
-want 200 "a token for read reads"
-with read -d '{}' /v1/jobs
-refused 403 not-allowed 'role submit' "and does not submit"
-head -c 900000 /dev/zero | tr '\0' ' ' >"$work/large"
-call --data-binary "@$work/large" /v1/jobs
-refused 401 no-token 'token' "a large body without a token"
-short=$("$trainctl" --server "$local_server" token create --role read --expires 5m short 2>/dev/null)
-call -H "Authorization: Bearer $short" /v1/jobs
-want 200 "a token that ends soon"
-short=$("$trainctl" --server "$local_server" token create --role read --expires 1s shorter 2>/dev/null)
-is_refused() {
-    call -H "Authorization: Bearer $short" /v1/jobs
-    [ "$status" != 200 ]
-}
-eventually is_refused
-refused 401 no-token 'has expired' "once it has expired"
-with admin -X DELETE /v1/tokens/1
-want 200 "an admin token revokes one"
-with read /v1/jobs
-refused 401 no-token 'revoked' "which ends at once"
-with admin -X DELETE /v1/tokens/1
-refused 404 not-found 'no token 1' "revoking it again"
-call --unix-socket "$socket" /v1/jobs
-want 200 "the unix socket knows its own user without a token"
-call --unix-socket "$socket" -H "Authorization: Bearer ${token[submit]}" /v1/tokens
-refused 403 not-allowed 'role admin' "a token given over the unix socket decides alone"
 
 # ------------------------------------------------------------------ trainctl
 
@@ -140,95 +90,6 @@ for server in http://192.0.2.1:1 http://localhost:x@192.0.2.1:1 http://127.0.0.1
     like "$(cat "$work/err")" 'in the clear' "a token does not go over the network without TLS ($server)"
 done
 unset TRAINCTL_SERVER
-
-# ------------------------------------------------------------------ what a job may name
-
-job() { # TRAIN [MORE]
-    printf '{"data": {"train": "%s", "train_images": 64%s}, "steps": 2, "batch_per_worker": 4%s}' "$1" "${3-}" "${2-}"
-}
-for path in "$work/outside" /etc "$work/data/link" "$work/data/../outside" relative "$work/data/none/../../outside" "$work/database"; do
-    for route in /v1/jobs /v1/plan; do
-        with submit -d "$(job "$path")" "$route"
-        refused 422 invalid "not in a folder that jobs may use|must be" "$route with data.train ${path#"$work"}"
-    done
-done
-with submit -d "$(job synthetic '' ", \"eval\": \"$work/outside\"")" /v1/jobs
-refused 422 invalid '/data/eval' "data.eval outside"
-with submit -d "$(job "$work/data/train")" /v1/plan
-want 200 "data.train inside"
-for args in '["touch", "/tmp/x"]' '["--app", "f"]' '["--mca", "plm_rsh_agent", "sh"]' '["--mca", "btl", "/x"]' '["-x", "LD_PRELOAD=/x"]' \
-    '["--mca", "btl"]' '["--prefix", "/x"]' '["--mca", "btl_tcp_if_include", "a/../../etc"]' '["--mca", "btl_vader_backing_directory", "x"]' \
-    '["--mca", "btl_tcp_if_include", "10.0.0.0/24 --mca plm_rsh_agent x"]' '["--mca", "btl_tcp_if_include", "10.0.0.0/33"]' '["--mca", "pml_v_output", "x"]' '["--mca", "mca_component_path", "x"]' '["--mca", "mpi_show_mca_params_file", "x"]'; do
-    with submit -d "$(job synthetic ", \"cluster\": {\"mpi_args\": $args}")" /v1/jobs
-    refused 422 invalid 'administrators only' "mpi_args $args"
-done
-with submit -d "$(job synthetic ', "cluster": {"mpi_args": ["--mca", "btl_tcp_if_include", "10.0.0.0/24", "--report-bindings"]}')" /v1/jobs
-want 201 "harmless mpi_args"
-with submit -d '{"cluster": {"mpi_args": ["touch", "x"]}}' /v1/jobs/1/resume
-refused 422 invalid 'administrators only' "resume with mpi_args"
-with admin -d "$(job synthetic ', "cluster": {"mpi_args": ["--mca", "plm_rsh_agent", "ssh"]}')" /v1/jobs
-want 201 "an administrator may give mpirun what he likes"
-
-# ------------------------------------------------------------------ which variables a job may set
-
-for caller in submit admin; do # the list is the settings', whoever submits
-    for route in /v1/plan /v1/jobs; do
-        with $caller -d "$(job synthetic ', "cluster": {"env": {"OMP_WAIT_POLICY": "active", "EDITOR": "vi"}}')" $route
-        refused 422 invalid '^cluster.env.EDITOR: .*begin with one of OMP_ KMP_ .* UCX_; an administrator can add its prefix to job_env_prefixes in traind.conf' \
-            "$route: a variable that is not on the list ($caller)"
-    done
-    with $caller -d "$(job synthetic ', "cluster": {"env": {"OMPI_MCA_btl_vader_x": "/x"}}')" /v1/jobs
-    refused 422 invalid 'OMPI_MCA_btl_vader_x=/x is for administrators only' "a parameter of Open MPI's with a path ($caller)"
-    with $caller -d "$(job synthetic ', "cluster": {"env": {"LD_PRELOAD": "/x.so"}}')" /v1/jobs
-    refused 422 invalid '^cluster.env.LD_PRELOAD: .*regardless of job_env_prefixes' "one that loads code ($caller)"
-done
-for prefix in /opt/mpi /opt/mpi-4.1/../x /usr/; do
-    with admin -d "$(job synthetic ", \"cluster\": {\"mpi_prefix\": \"$prefix\"}")" /v1/jobs
-    refused 422 invalid '/cluster/mpi_prefix' "mpi_prefix $prefix, which is not on the list"
-done
-with submit -d "$(job synthetic ', "cluster": {"mpi_prefix": "/opt/mpi"}')" /v1/plan
-refused 422 invalid '/opt/mpi is not an allowed folder .*/opt/mpi-4.1:/usr.* mpi_prefixes in traind.conf' "whose refusal says who can change it"
-with submit -d '{"cluster": {"mpi_prefix": "/opt/mpi"}}' /v1/jobs/1/resume
-refused 422 invalid 'not an allowed folder' "a resume with one"
-with submit -d "$(job synthetic ', "cluster": {"mpi_prefix": "/usr"}')" /v1/plan
-want 200 "one that is on the list"
-with submit -d "{\"base\": $(job synthetic), \"parameters\": {\"/cluster/env\": [{\"EDITOR\": \"vi\"}]}}" /v1/sweeps
-refused 422 invalid 'job_env_prefixes' "a sweep over such a variable"
-with submit -d '{"cluster": {"env": {"EDITOR": "vi"}}}' /v1/jobs/1/resume
-refused 422 invalid '^cluster.env.EDITOR: ' "a resume with one"
-with submit -d "$(job synthetic ', "cluster": {"env": {"OMP_WAIT_POLICY": "active", "OMPI_MCA_btl_tcp_links": "2"}}')" /v1/jobs
-want 201 "variables that are on the list"
-
-# ------------------------------------------------------------------ the log and the trace stay in the run directory
-
-run_dir=$state/$(sqlite3 "$state/traind.db" 'select run_dir from job where id = 1')
-with submit -X POST /v1/jobs/1/cancel
-ended() { with submit /v1/jobs/1 && [[ $(jq -r .state <<<"$body") =~ ^(failed|cancelled)$ ]]; }
-eventually ended
-mkdir -p "$run_dir/attempt-1"
-echo secret >"$work/secret"
-rm -f "$run_dir/attempt-1/stdout.log"
-ln -s "$work/secret" "$run_dir/attempt-1/stdout.log"
-ln -sf "$work/secret" "$run_dir/attempt-1/trace.json"
-sqlite3 -cmd '.timeout 20000' "$state/traind.db" 'update job set attempt = 1 where id = 1'
-for tail in log trace; do
-    with submit "/v1/jobs/1/$tail"
-    ok "a link in the place of the $tail is not followed" test "$status" -ge 400
-    ok "and nothing of it is told" test "${body//secret/}" = "$body"
-done
-rm -rf "$run_dir/attempt-1"
-mkdir "$work/elsewhere"
-echo secret >"$work/elsewhere/stdout.log"
-cp "$work/elsewhere/stdout.log" "$work/elsewhere/trace.json"
-ln -s "$work/elsewhere" "$run_dir/attempt-1"
-for tail in log trace; do
-    with submit "/v1/jobs/1/$tail"
-    ok "nor one in the place of the attempt's folder ($tail)" test "$status" -ge 400 -a "${body//secret/}" = "$body"
-done
-for path in /v1/jobs/1/log/../../../etc/passwd /v1/jobs/1/checkpoints/..%2f..%2fx '/v1/jobs/1/log?attempt=../1'; do
-    with submit "$path"
-    ok "no way by $path" test "$status" -ge 400
-done
 
 # ------------------------------------------------------------------ streams of a token, wherever it is used
 
@@ -285,7 +146,7 @@ ok "soon" test $((EPOCHSECONDS - began)) -le 60
 call -H "Authorization: Bearer $long" -H 'Accept: text/event-stream' /v1/events
 refused 401 no-token 'revoked' "who comes again"
 ok "that of a third token goes on" test ! -e "$work/live-other.rc"
-with submit -d "$(job synthetic)" /v1/jobs
+with submit -d '{"data": {"train": "synthetic", "train_images": 64}, "steps": 2, "batch_per_worker": 4}' /v1/jobs
 told() { grep -q '^event: state' "$work/live-other"; }
 ok "and is told what happens" eventually told
 ok "while the ended ones are told nothing more" test -z "$(grep '^event: state' "$work/live-brief" "$work/live-long")"
@@ -304,31 +165,11 @@ wait "$taker"
 is "$?" 18 "it is broken off when its token is revoked, and curl knows that it is not whole"
 sqlite3 "$state/traind.db" "delete from job_event where type = 'note'"
 
-# ------------------------------------------------------------------ rate, backup, reload
+# ------------------------------------------------------------------ backup
 
-sed -i 's/^requests_per_second.*/requests_per_second = 1/' "$work/traind.conf"
-kill -HUP "$daemon"
-limited() { # thirty at once over one connection, for a process each may take longer than the rate allows on a busy machine
-    with submit '/v1/jobs?limit=[1-30]'
-    status=${status: -3} headers=${headers##*$'\n\n'}
-    [ "$status" = 429 ]
-}
-eventually limited # SIGHUP has changed the rate
-refused 429 too-many 'requests_per_second' "too many requests"
-like "$headers" '^Retry-After: 1$' "it says when to come back"
-call --unix-socket "$socket" /v1/jobs
-want 200 "others are not held up"
-sed -i 's/^requests_per_second.*/requests_per_second = many/' "$work/traind.conf"
-kill -HUP "$daemon"
-says_so() { grep -q 'settings stay as they were.*requests_per_second' "$work/daemon.log"; }
-ok "SIGHUP with a wrong file: the settings stay, and the log says why" eventually says_so
-sed -i 's/^requests_per_second.*/http_threads = 9/' "$work/traind.conf"
-kill -HUP "$daemon"
-restart_needed() { grep -q 'only a restart changes http_threads' "$work/daemon.log"; }
-ok "SIGHUP: what needs a restart is named" eventually restart_needed
 ok "a backup" "$trainctl" --server "$local_server" backup "$work/copy.db"
 is "$(sqlite3 "$work/copy.db" 'pragma integrity_check; select count(*) from job')" "ok
-4" "it is a whole database"
+1" "it is a whole database"
 is "$(stat -c %a "$work/copy.db")" 600 "that only its owner can read"
 ok "with the tokens" cmp "$work/copy.db.tokens.json" "$state/tokens.json"
 is "$(stat -c %a "$work/copy.db.tokens.json")" 600 "which only its owner can read either"
