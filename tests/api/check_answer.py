@@ -66,6 +66,7 @@ def compare(what, got, op, text, root=None):
 
 
 class Answer:
+    """An answer to a request, or of trainctl: its exit code, output and, as the rest, errors."""
     def __init__(self, status, headers, body, rest):
         self.status, self.headers, self.text, self.rest = status, headers, body.decode("utf-8", "replace"), rest.decode("utf-8", "replace")
         try:
@@ -74,12 +75,15 @@ class Answer:
             self.document = None
 
     def check_head(self, wanted, who):
-        """STATUS [TYPE [~ WORDS]], or "allowed to ROLE"."""
+        """STATUS [TYPE] [~ WORDS], or "allowed to ROLE"."""
         m = re.match(r"allowed to (\w+)$", wanted)
         if m:
             status, kind, words = (r"(?!401|403)[2-5]..", None, "") if m[1] in REACH.get(who, {"anyone"}) else ("401" if who == "nobody" else "403", "", "")
         else:
-            status, kind, words = re.fullmatch(r"(\S*)(?: ([a-z-]+))?(?: ~ (.*))?", wanted).groups()
+            m = re.fullmatch(r"(\S*)(?: ([a-z-]+))?(?: ~ (.*))?", wanted)
+            if not m:
+                raise Wrong("this expectation is not understood: " + wanted)
+            status, kind, words = m.groups()
         if not re.fullmatch(status, self.status):
             raise Wrong("status\n  got:      %s\n  expected: %s" % (self.status, status))
         if kind is not None:
@@ -89,14 +93,16 @@ class Answer:
             compare("problem type", problem.get("type", ""), "~", ":%s$" % kind if kind else "")
             said = [str(problem.get("detail"))] + [str(e[k]) for e in problem.get("errors", []) for k in ("pointer", "message", "suggestion") if k in e]
             compare("its words", "\n".join(said), "~", words or "")
+        elif words:
+            compare("its words", self.text + self.rest, "~", words)
 
     def look_up(self, place):
         if place.startswith("header "):
             return self.headers.get(place[7:])
-        return self.text if place == "body" else self.rest if place == "rest" else follow(self.document, "" if place == "document" else place)
+        return self.text if place == "body" else self.rest if place in ("rest", "error") else follow(self.document, "" if place == "document" else place)
 
     def check(self, line):
-        m = re.match(r"(header \S+|body|rest|document|/(?:\[[^]]*\]|\S)*)(?: (sorted|length))? (=|!=|<|>|~|!~|has|lacks|is) ?(.*)$", line)
+        m = re.match(r"(header \S+|body|error|rest|document|/(?:\[[^]]*\]|\S)*)(?: (sorted|length))? (=|!=|<|>|~|!~|has|lacks|is) ?(.*)$", line)
         if not m:
             raise Wrong("this check is not understood: " + line)
         place, form, op, text = m.groups()

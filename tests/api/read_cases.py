@@ -8,6 +8,7 @@ ROUTES = [(m.upper(), p, op) for p, item in OPENAPI["paths"].items() for m, op i
 PATTERNS = [(m, p, re.compile(re.sub(r"{\w+}", "[^/?]+", p) + r"(\?|$)")) for m, p, _ in sorted(ROUTES, key=lambda r: r[1].count("{"))]
 REACH = {r["name"]: {r["name"], *r["includes"]} for r in OPENAPI["x-roles"]} # the roles whose routes each may use
 HEAD = re.compile(r"(?P<name>.+?): (?P<method>(?!run |sql )[A-Za-z]+|\$method) (?P<path>\".*\"|[/$]\S*)(?: as (?P<who>[\w$]+))?(?: (?P<rest>.*))?$")
+COMMAND = re.compile(r"(?P<name>.+?): (?P<method>trainctl)(?: (?P<path>.*?))??(?P<who>)(?P<rest> -> .*)?$")
 ACTION = re.compile(r"(?:(?P<name>[^\"$]+?): )?(?P<eventually>eventually )?(?P<verb>sql|run) (?P<text>.*?)(?: (?P<op>=>|=~) ?(?P<wanted>.*))?$")
 
 
@@ -18,8 +19,8 @@ class Wrong(Exception):
 class Case:
     def __init__(self, line, text, bound):
         self.line, self.bound, self.lines, self.wanted = line, bound, [], None
-        m = HEAD.match(text)
-        self.name, self.method, self.path, self.who = m["name"], m["method"], m["path"], m["who"]
+        m = COMMAND.match(text) or HEAD.match(text)
+        self.name, self.method, self.path, self.who = m["name"], m["method"], m["path"] or "", m["who"]
         if m["rest"] or text.endswith(" -> "):
             self.add(m["rest"])
 
@@ -27,7 +28,7 @@ class Case:
         before, arrow, after = (" " + text).partition(" -> ") if self.wanted is None else ("", "", text)
         if before.strip():
             self.lines.append((False, before.strip()))
-        checks = re.split(r"; (?=/|header |body |\$\w+ = )", after.strip())
+        checks = re.split(r"; (?=/|header |body |document |error |\$\w+ = )", after.strip())
         if arrow:
             self.wanted = checks.pop(0)
         self.lines += [(True, check) for check in checks if check]
@@ -66,7 +67,7 @@ def read_cases(path):
                 at = end
             elif text[0].isspace():
                 out[-1].add(text.strip())
-            elif HEAD.match(text) and not ACTION.match(text):
+            elif (COMMAND.match(text) or HEAD.match(text)) and not ACTION.match(text):
                 out.append(Case(n, text, bound))
             else:
                 out.append((n, text, bound))

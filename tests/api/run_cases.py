@@ -18,9 +18,10 @@ The format, by example (doc/how-to-add-a-test.md explains it):
         /tags/0 = "a"                              POINTER [sorted|length] = != < > JSON, ~ !~ ERE, has lacks JSON, is TYPE|missing;
         header Location ~ ^/v1/jobs/               in a pointer * is every element and [KEY=VALUE] those with it, A,B members as a list
         body ~ words
+    a command: trainctl list --lmit 3 -> 2 ~ did you mean --limit              its exit code; "body" is what it prints, "error" its errors
         sql select count(*) from job => 1          sql and run (by bash): also alone, between cases, and before the arrow
 """
-import json, os, re, signal, socket, sqlite3, subprocess, sys, time, urllib.parse
+import json, os, re, shlex, signal, socket, sqlite3, subprocess, sys, time, urllib.parse
 
 from check_answer import Answer, compare, follow, sum_of
 from read_cases import ACTION, SOURCE, Case, Wrong, pairs_without_a_case, read_cases, substitute
@@ -143,7 +144,9 @@ class Run:
             body = (open(os.path.join(self.daemon.work, body[1:]), "rb").read() if body.startswith("@") else
                     body[6:].encode().decode("unicode_escape").encode("latin-1") if body.startswith("bytes ") else sum_of(body).encode())
         method, path = substitute(case.method, variables), substitute(case.path, variables)
-        if method == "RAW":
+        if method == "trainctl":
+            answer = self.call_trainctl(path)
+        elif method == "RAW":
             answer = Answer(*self.daemon.exchange(path[1:-1].encode().decode("unicode_escape").encode("latin-1")))
         else:
             answer = Answer(*self.daemon.request(method, path, headers, body, who))
@@ -163,6 +166,11 @@ class Run:
                     self.check_pages(path, who, answer.document, *text.split()[2:])
                 else:
                     answer.check(substitute(text, variables))
+
+    def call_trainctl(self, arguments):
+        done = subprocess.run([BUILD + "/trainctl"] + shlex.split(arguments), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              cwd=self.daemon.work, env={"TRAINCTL_SERVER": self.daemon.url, **os.environ, "XDG_CONFIG_HOME": self.daemon.work})
+        return Answer(str(done.returncode), {}, done.stdout, done.stderr)
 
     def check_pages(self, path, who, whole, limit, pointer):
         """Pages of so many have the same at the pointer as the whole list."""

@@ -3,6 +3,8 @@ import http.client, io, json, os, re, select, shutil, signal, socket, subprocess
 
 SOURCE = os.environ.get("top_srcdir") or os.path.abspath(os.path.dirname(__file__) + "/../..")
 BUILD = os.environ.get("top_builddir") or os.getcwd()
+os.environ.setdefault("TRAIND_PRESETS", SOURCE + "/etc/presets")
+os.environ.pop("TRAIND_STATE", None)
 
 
 class Received(io.BytesIO):
@@ -38,11 +40,9 @@ class Daemon:
         self.write_settings()
         if os.path.exists(self.state + "/listen"):
             os.remove(self.state + "/listen")
-        environment = {k: v for k, v in os.environ.items() if k != "TRAIND_STATE"}
-        environment.setdefault("TRAIND_PRESETS", SOURCE + "/etc/presets")
         self.log = open(self.work + "/daemon.log", "a")
         self.process = subprocess.Popen([os.environ.get("TRAIND") or BUILD + "/traind", "--config", self.work + "/traind.conf", "--state", self.state,
-                                         "--listen", "127.0.0.1:0"], stdout=self.log, stderr=self.log, stdin=subprocess.DEVNULL, env=environment)
+                                         "--listen", "127.0.0.1:0"], stdout=self.log, stderr=self.log, stdin=subprocess.DEVNULL)
         while not os.path.exists(self.state + "/listen") or not open(self.state + "/listen").read().endswith("\n"):
             if self.process.poll() is not None:
                 print("Bail out! traind did not start\n" + re.sub("^", "# ", open(self.work + "/daemon.log").read(), flags=re.M))

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# trainctl against a real daemon and real short trainings, over TCP and the unix socket. Prints TAP.
+# trainctl against a real daemon and real short trainings, over TCP and the unix socket. tests/api/cases/client.cases has its mistakes.
 . "$(dirname "$0")/../lib.sh"
 
 trainctl=$top_builddir/trainctl
@@ -38,93 +38,7 @@ says() { # TEXT PART NAME
     report $? "$3" "it does not say \"$2\":" "$1"
 }
 
-# ---------------------------------------------------------------- without a daemon
-
 nobody=http://127.0.0.1:1
-exits 0 "--help" --help
-is "$(sed -n '/^[A-Z].*:$/p; /^  submit/p' <<<"$out" | head -n 2 | cut -c 1-8 | tr '\n' ' ')" "Everyday   submit " "--help lists the commands, everyday ones first"
-is "$(wc -L <<<"$out")" "$(awk '{ n = length($0) > n ? length($0) : n } END { print n < 80 ? n : 80 }' <<<"$out")" "--help has no line over 80 columns"
-for command in $(sed -n '/^Options:/q; s/^  \([a-z]*\) .*/\1/p' <<<"$out"); do
-    "$trainctl" help "$command" | sed -n '/^Example:$/,$p' | grep -q "^  trainctl $command" || lacking+=" $command"
-done
-is "${lacking:-}" "" "the help of each command has an example"
-exits 0 "version" version
-is "$out" "$("$trainctl" --version)" "is --version"
-exits 2 "-v is no option" -v
-says "$err" "did you mean -V, --version?" "the letter of the other case is named"
-exits 2 "describe" describe 1
-says "$err" 'did you mean "show"' "the command of that name here is named"
-for shell in bash zsh; do
-    ok "completion $shell is a script" "$shell" -n <("$trainctl" completion $shell)
-done
-exits 2 "completion of another shell" completion powershell
-says "$err" "bash, zsh, fish" "says which there are"
-exits 2 "--output of another format" show --output yaml 1
-says "$err" '--output takes json, not "yaml"' "says which there is"
-exits 2 "no command is a usage error"
-exits 2 "an unknown command is a usage error" lsit
-says "$err" 'did you mean "list"' "an unknown command: the nearest is named"
-exits 2 "what another program calls it" ps
-says "$err" 'did you mean "list"' "the command of that name here is named"
-exits 2 "a mistyped command of sweep" sweep sohw 1
-says "$err" 'did you mean "show"' "a mistyped command of sweep: the nearest is named"
-exits 2 "an unknown option is a usage error" list --lmit 3
-says "$err" "did you mean --limit" "an unknown option: the nearest is named"
-exits 2 "a value of an option that takes none" submit --wait=yes
-says "$err" "--wait takes no value" "a value of an option that takes none: says so"
-echo '{"data": {"train": "synthetic", "train_images": 64}}' >"$dir/synthetic.json"
-for number in ' 1' '1 ' +1; do
-    for words in 'notify list --job' 'notify list --sweep' 'audit --target' 'list --limit' 'logs 1 --tail' 'metrics 1 --points' 'priority 1 --to' 'bench --steps' \
-        "scale --steps 1 $dir/synthetic.json --workers" "plan $dir/synthetic.json --train-images" "plan $dir/synthetic.json --node-cores" \
-        "predict $dir/synthetic.json --nodes" "predict $dir/synthetic.json --node-speed" 'token create x --expires'; do
-        # shellcheck disable=SC2086 # several words
-        exits 2 "${words%% *} ${words##* } \"$number\"" $words "$number"
-        says "$err" "\"$number\"" "is told as it is"
-    done
-done
-exits 2 "a job's number with a blank" notify list --job ' 1'
-says "$err" '" 1" is not the id of a job' "a job's number with a blank: is quoted"
-for words in 'sweep list foo' 'token list foo' 'help list show' 'failures foo'; do
-    # shellcheck disable=SC2086 # several words
-    exits 2 "a word too many: $words" $words
-    like "$err" 'unexpected argument "(foo|show)"\. Usage: trainctl [^ ]+( [^ ]+)*$' "a word too many: is named"
-done
-exits 5 "a name that nobody can look up" --server $nobody show three
-for id in 01 +1 ' 1' 0; do
-    for words in show 'sweep show' 'token revoke'; do
-        # shellcheck disable=SC2086 # several words
-        exits 2 "an id in other digits: $words \"$id\"" $words "$id"
-        like "$err" 'is not the id of a (job|sweep|token): see "trainctl (sweep |token )?list"' "says where ids are"
-    done
-done
-"$trainctl" plan - <&- 2>"$dir/err"
-is "$? $(cat "$dir/err")" "1 trainctl: standard input is closed, so nothing can be read from it" "plan of a closed standard input says so"
-exits 2 "an address that is none" --server ftp://x list
-exits 2 "a mistyped state" list --state runing
-says "$err" 'did you mean "running"' "a mistyped state: the nearest is named"
-exits 2 "a mistyped metric" metrics 1 --names los
-says "$err" 'did you mean "loss"' "a mistyped metric: the nearest is named"
-exits 2 "metrics --points that the API refuses" metrics --points 20001 1
-says "$err" "from 2 to 20000" "metrics --points: says how many there may be"
-exits 2 "a mistyped key" submit --set lr.bse=1 /dev/null
-exits 2 "compare of one job" compare 1
-exits 0 "presets" presets
-like "$out" '^surfsara-24k +resnet50 +24,576 +90 +75.00 %$' "presets: each has a line"
-exits 0 "one preset" presets surfsara-24k
-says "$out" "ResNet-50 at a global batch of 24576" "one preset: what it is"
-says "$out" '"momentum"' "one preset: what it sets"
-says "$out" "Source: Codreanu" "one preset: where it is from"
-exits 3 "an unknown preset" presets surfsara
-says "$err" 'did you mean "surfsara-24k"' "an unknown preset: the nearest is named"
-exits 2 "list -o long" list -o long
-exits 2 "logs --follow of an attempt" logs --follow --attempt 1 1
-exits 5 "nobody there: 5" --server $nobody list
-says "$err" "$nobody" "nobody there: the address is named"
-says "$err" "traind --listen 127.0.0.1:1" "nobody there: how to start the daemon"
-exits 5 "no socket there: 5" --server "unix:$dir/none" list
-exits 5 "wait on nobody: 5" --server $nobody wait 1
-
-# ---------------------------------------------------------------- with one
 
 echo "worker = $top_builddir/tests/bin/train-worker" >"$dir/traind.conf"
 start_daemon --config "$dir/traind.conf"
@@ -151,8 +65,6 @@ run --server $nobody doctor
 is "$code" 1 "doctor without a daemon: 1"
 says "$out" "start traind" "it says what to do"
 
-exits 0 "list of no jobs" list
-says "$out" "No jobs yet" "list of no jobs says so"
 export XDG_CONFIG_HOME=$dir/config
 mkdir -p "$dir/config/traind/token"
 exits 2 "a token's file that cannot be read" list
@@ -166,52 +78,6 @@ else
     skip "a token's file of another user" "needs root"
 fi
 export XDG_CONFIG_HOME=$work/config
-exits 3 "show of no job: 3" show 1
-says "$err" "there is no job 1" "show of no job says so"
-exits 3 "wait for no job: 3" wait 1
-
-job bad 4 | sed 's/"steps"/"stesp"/' >"$dir/bad.json"
-exits 2 "submit of a bad document: 2" submit "$dir/bad.json"
-says "$err" "stesp: " "submit of a bad document names the place"
-says "$err" 'did you mean "steps"' "submit of a bad document names the nearest key"
-run submit "$dir/bad.json"
-submitted=$err
-run plan "$dir/bad.json"
-is "$err" "$submitted" "plan says it in the same words"
-echo '{"name": ' >"$dir/cut.json"
-exits 2 "submit of half a document: 2" submit "$dir/cut.json"
-says "$err" "line 2" "submit of half a document names the line"
-exits 3 "submit of no file: 3" submit "$dir/none.json"
-"$trainctl" submit - </dev/null 2>"$dir/err"
-is $? 2 "submit of nothing: 2"
-is "$(cat "$dir/err")" "trainctl: standard input is empty; a document in JSON should be there" "submit of nothing says so"
-run --json submit "$dir/bad.json"
-is "$(jq -r '.errors[0].pointer' <"$dir/err")" /stesp "--json gives the daemon's problem"
-is "$(jq -c '[.type, .title]' <"$dir/err")" '["urn:traind:problem:invalid","Invalid document"]' "with its type"
-run --json plan "$dir/bad.json"
-is "$code$out" 2 "plan --json of a bad document prints no plan"
-is "$(jq -c '[.type, .title, .errors[0].pointer]' <"$dir/err")" '["urn:traind:problem:invalid","Invalid document","/stesp"]' \
-    "and the same object as submit"
-like "$(jq -r .detail <"$dir/err")" '^stesp: ' "its detail names the place"
-run --json show 99
-is "$(jq -r .type <"$dir/err")" urn:traind:problem:not-found "the daemon's errors are of the same types"
-run --json show 01
-is "$(jq -r .type <"$dir/err")" urn:traind:problem:usage "and trainctl's own"
-jq '.epohcs = 1' "$dir/bad.json" >"$dir/worse.json"
-exits 2 "submit of two wrong keys" submit "$dir/worse.json"
-like "$err" '^trainctl: the document has 2 problems:$' "says how many there are"
-worse=$err
-run plan "$dir/worse.json"
-is "$err" "$worse" "as plan does"
-jq 'reduce range(99) as $i (.; .["unknown-key-number-\($i)"] = 1)' "$dir/bad.json" >"$dir/worst.json"
-exits 2 "submit of a hundred" submit "$dir/worst.json"
-is "$(grep -c '^  ' <<<"$err") problems" "$(grep -oE '[0-9]+ problems' <<<"$err")" "tells all that it counts"
-worst=$err
-run plan "$dir/worst.json"
-is "$err" "$worst" "as plan does"
-exits 5 "https to a daemon without TLS: 5" --server "https://${url#*//}" list
-like "$err" "A daemon without TLS is reached by $url" "says how to reach it"
-
 job first 6 >"$dir/first.json"
 exits 0 "submit --watch" submit --watch "$dir/first.json"
 like "$out" '^job 1 (queued|starting)' "submit tells the id" # it may have been started at once

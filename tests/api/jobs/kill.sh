@@ -1,11 +1,10 @@
 #!/usr/bin/env bash
-# The daemon is killed at 50 random moments (--quick: 20; make check-long: 300) while jobs are submitted, started, run and read, one of them writing a
+# The daemon is killed at 20 random moments (make check-long: 300) while jobs are submitted, started, run and read, one of them writing a
 # step a millisecond all the while: no job is lost, none is run twice, no event is lost or doubled. TRAIND_TEST_KILLS rounds, from the
 # seed TRAIND_TEST_SEED.
 # shellcheck source=tests/api/kill.sh.inc
 . "$(dirname "$0")/../kill.sh.inc"
-[ "${TRAIND_TEST_QUICK-}" = yes ] && rounds=20 || rounds=50
-rounds=${TRAIND_TEST_KILLS:-$rounds}
+rounds=${TRAIND_TEST_KILLS:-20}
 seed_kills "$rounds"
 one='{"workers_per_node": 1, "threads_per_worker": 1}'
 

@@ -1,10 +1,9 @@
 #!/usr/bin/env bash
-# Long runs are removed while the daemon is killed at random moments (20 runs; --quick: 6; make check-long: 300): a job is whole or gone, what is left
+# Long runs are removed while the daemon is killed at random moments (6 runs; make check-long: 300): a job is whole or gone, what is left
 # of it goes in the end, the other jobs are as they were, and its id is not given again. TRAIND_TEST_KILLS runs, from the seed TRAIND_TEST_SEED.
 # shellcheck source=tests/api/kill.sh.inc
 . "$(dirname "$0")/../kill.sh.inc"
-[ "${TRAIND_TEST_QUICK-}" = yes ] && rounds=6 || rounds=20
-rounds=${TRAIND_TEST_KILLS:-$rounds}
+rounds=${TRAIND_TEST_KILLS:-6}
 seed_kills "$rounds"
 steps=6000
 
