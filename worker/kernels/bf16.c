@@ -3,54 +3,15 @@
 
 #include "worker/kernels/bf16_vec.h"
 
-#include <math.h>
-#if VEC == 16 && defined __linux__
+#if defined __AVX512BW__ && defined __linux__
 #include <cpuid.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-#define NATIVE 1
-#else
-#define NATIVE 0
-#endif
-#if defined __AVX__
-#include <immintrin.h>
 #elif defined __SSE3__
 #include <pmmintrin.h>
 #endif
 
-typedef void multiply_kernel(const struct bf16_product *p, size_t rows, float *c, size_t ldc,
-                             bool add);
-
-/* ---- multiply-adds of fp32 */
-
-BF16_INLINE vec bf16_multiply_add(vec a, vec b, vec c)
-{
-#if defined __AVX512F__
-    return (vec)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
-#elif defined __FMA__
-    return (vec)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
-#else
-    for (int i = 0; i < VEC; i++)
-        c[i] = fmaf(a[i], b[i], c[i]);
-    return c;
-#endif
-}
-
-typedef float float_pair __attribute__((aligned(2), may_alias));
-typedef uint32_t bits_pair __attribute__((aligned(2), may_alias));
-
-/* By a load: left to itself the compiler splits the pair and broadcasts each half from an integer
- * register, at less than two thirds of the speed with AVX2. */
-BF16_INLINE vec_bits bf16_spread_pair(const bf16 *a)
-{
-#if VEC == 16
-    return (vec_bits)_mm512_set1_ps(*(const float_pair *)a);
-#elif defined __AVX__
-    return (vec_bits)_mm256_set1_ps(*(const float_pair *)a);
-#else
-    return (vec_bits){0} + *(const bits_pair *)a;
-#endif
-}
+/* ---- fp32 multiply-adds, of any processor */
 
 enum { EMULATED_ROWS = 4 };
 
@@ -73,9 +34,9 @@ BF16_INLINE void bf16_emulate(const struct bf16_product *p, size_t first, int ro
             vec_bits y = *(const vec_bits *)b;
 #pragma GCC unroll 4
             for (int i = 0; i < rows; i++) {
-                vec_bits x = bf16_spread_pair(a + (size_t)i * p->row + k);
-                even[i] = bf16_multiply_add((vec)(x << 16), (vec)(y << 16), even[i]);
-                odd[i] = bf16_multiply_add((vec)(x & 0xffff0000), (vec)(y & 0xffff0000), odd[i]);
+                vec_bits x = vec_spread_pair(a + (size_t)i * p->row + k);
+                even[i] = vec_multiply_add((vec)(x << 16), (vec)(y << 16), even[i]);
+                odd[i] = vec_multiply_add((vec)(x & 0xffff0000), (vec)(y & 0xffff0000), odd[i]);
             }
         }
 #pragma GCC unroll 4
@@ -99,9 +60,9 @@ static void bf16_multiply_emulated(const struct bf16_product *p, size_t rows, fl
     }
 }
 
-#if NATIVE
+#if defined __AVX512BW__ && defined __linux__
 
-/* ---- VDPBF16PS */
+/* ---- AVX512_BF16: VDPBF16PS */
 
 BF16_INLINE __m512 dot(__m512 c, __m512i a, __m512i b)
 {
@@ -154,7 +115,7 @@ static void bf16_multiply_dot(const struct bf16_product *p, size_t rows, float *
         dot_rows(p, i, 1, c, ldc, add);
 }
 
-/* ---- TDPBF16PS */
+/* ---- AMX: TDPBF16PS */
 
 /* Operand of LDTILECFG (Intel SDM): palette 1, eight tiles */
 struct tile_config {
@@ -253,55 +214,66 @@ static void bf16_multiply_amx(const struct bf16_product *p, size_t rows, float *
         bf16_multiply_configure_tiles(BF16_ROWS);
 }
 
-/* ---- processor features */
+static void bf16_begin_tiles(void)
+{
+    bf16_multiply_configure_tiles(BF16_ROWS);
+}
 
-static bool bf16_multiply_has_dot(void)
+static void bf16_end_tiles(void)
+{
+    __asm__ volatile("tilerelease" : :);
+}
+
+static bool bf16_has_dot(void)
 {
     unsigned a, b, c, d;
     return __get_cpuid_count(7, 1, &a, &b, &c, &d) && a & 1u << 5;
 }
 
 /* Linux grants the tile state on request (arch_prctl(2), ARCH_REQ_XCOMP_PERM). */
-static bool bf16_multiply_has_tiles(void)
+static bool bf16_has_tiles(void)
 {
     enum { REQUEST_PERMISSION = 0x1023, TILE_DATA = 18, AMX_BF16 = 1 << 22, AMX_TILE = 1 << 24 };
     unsigned a, b, c, d;
 
-    return __get_cpuid_count(7, 0, &a, &b, &c, &d) && d & AMX_BF16 && d & AMX_TILE &&
-           !syscall(SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA);
-}
-#else
-#define bf16_multiply_dot NULL
-#define bf16_multiply_amx NULL
-
-static bool bf16_multiply_has_dot(void)
-{
-    return false;
-}
-
-static bool bf16_multiply_has_tiles(void)
-{
-    return false;
+    return bf16_has_dot() && __get_cpuid_count(7, 0, &a, &b, &c, &d) && d & AMX_BF16 &&
+           d & AMX_TILE && !syscall(SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA);
 }
 #endif
 
-static multiply_kernel *const kernels[BF16_KINDS] = {bf16_multiply_emulated, bf16_multiply_dot,
-                                                     bf16_multiply_amx};
-static bool has[BF16_KINDS] = {true, false, false};
-static bool converts;
+/* ---- the kinds */
+
+/* A row without functions is not in this engine, or not for this system. */
+static const struct {
+    const char *name;
+    bool (*has)(void);
+    void (*multiply)(const struct bf16_product *p, size_t rows, float *c, size_t ldc, bool add);
+    void (*begin)(void), (*end)(void); /* around a thread's products; may be NULL */
+} kernels[BF16_KINDS] = {
+    [BF16_EMULATED] = {"emulated",    NULL,           bf16_multiply_emulated, NULL,             NULL          },
+#if defined __AVX512BW__ && defined __linux__
+    [BF16_DOT] = {"avx512_bf16", bf16_has_dot,   bf16_multiply_dot,      NULL,             NULL          },
+    [BF16_AMX] = {"amx_bf16",    bf16_has_tiles, bf16_multiply_amx,      bf16_begin_tiles, bf16_end_tiles},
+#else
+    [BF16_DOT] = {.name = "avx512_bf16"},
+    [BF16_AMX] = {.name = "amx_bf16"},
+#endif
+};
+static bool has[BF16_KINDS] = {true};
 static enum bf16_kind kind;
 
-/* Runs before main; threads only read the result. */
+/* Selects the last kind that the processor has. Runs before main; threads only read the result. */
 __attribute__((constructor)) static void bf16_choose_kind(void)
 {
-    converts = has[BF16_DOT] = bf16_multiply_has_dot();
-    has[BF16_AMX] = has[BF16_DOT] && bf16_multiply_has_tiles();
-    kind = has[BF16_AMX] ? BF16_AMX : has[BF16_DOT] ? BF16_DOT : BF16_EMULATED;
+    for (int i = 1; i < BF16_KINDS; i++) {
+        has[i] = kernels[i].has && kernels[i].has();
+        kind = has[i] ? (enum bf16_kind)i : kind;
+    }
 }
 
 bool bf16_converts(void)
 {
-    return converts;
+    return has[BF16_DOT];
 }
 
 enum bf16_kind bf16_kind(void)
@@ -318,8 +290,7 @@ bool bf16_use(enum bf16_kind wanted)
 
 const char *bf16_kind_name(enum bf16_kind k)
 {
-    static const char *const names[BF16_KINDS] = {"emulated", "avx512_bf16", "amx_bf16"};
-    return names[k];
+    return kernels[k].name;
 }
 
 void bf16_begin(void)
@@ -328,23 +299,19 @@ void bf16_begin(void)
     _MM_SET_FLUSH_ZERO_MODE(_MM_FLUSH_ZERO_ON);
     _MM_SET_DENORMALS_ZERO_MODE(_MM_DENORMALS_ZERO_ON);
 #endif
-#if NATIVE
-    if (kind == BF16_AMX)
-        bf16_multiply_configure_tiles(BF16_ROWS);
-#endif
+    if (kernels[kind].begin)
+        kernels[kind].begin();
 }
 
 void bf16_end(void)
 {
-#if NATIVE
-    if (kind == BF16_AMX)
-        __asm__ volatile("tilerelease" : :);
-#endif
+    if (kernels[kind].end)
+        kernels[kind].end();
 }
 
 void bf16_multiply(const struct bf16_product *p, size_t rows, float *c, size_t ldc, bool add)
 {
-    kernels[kind](p, rows, c, ldc, add);
+    kernels[kind].multiply(p, rows, c, ldc, add);
 }
 
 /* ---- conversion and packing */
@@ -382,49 +349,23 @@ void bf16_pack(const bf16 *from, size_t ld, bf16 *chunk)
 }
 
 #ifdef __AVX512BW__
-static void bf16_pack_transpose_dwords(__m512i r[16])
-{
-    __m512i t[16];
-
-    for (int i = 0; i < 8; i++) {
-        t[2 * i] = _mm512_unpacklo_epi32(r[2 * i], r[2 * i + 1]);
-        t[2 * i + 1] = _mm512_unpackhi_epi32(r[2 * i], r[2 * i + 1]);
-    }
-    for (int i = 0; i < 4; i++) {
-        r[4 * i] = _mm512_unpacklo_epi64(t[4 * i], t[4 * i + 2]);
-        r[4 * i + 1] = _mm512_unpackhi_epi64(t[4 * i], t[4 * i + 2]);
-        r[4 * i + 2] = _mm512_unpacklo_epi64(t[4 * i + 1], t[4 * i + 3]);
-        r[4 * i + 3] = _mm512_unpackhi_epi64(t[4 * i + 1], t[4 * i + 3]);
-    }
-    for (int i = 0; i < 4; i++) {
-        t[i] = _mm512_shuffle_i32x4(r[i], r[i + 4], 0x88);
-        t[i + 4] = _mm512_shuffle_i32x4(r[i], r[i + 4], 0xdd);
-        t[i + 8] = _mm512_shuffle_i32x4(r[i + 8], r[i + 12], 0x88);
-        t[i + 12] = _mm512_shuffle_i32x4(r[i + 8], r[i + 12], 0xdd);
-    }
-    for (int i = 0; i < 8; i++) {
-        r[i] = _mm512_shuffle_i32x4(t[i], t[i + 8], 0x88);
-        r[i + 8] = _mm512_shuffle_i32x4(t[i], t[i + 8], 0xdd);
-    }
-}
-
 /* Transposes 32 rows of 32: interleaves neighbouring rows, then transposes the pairs. */
 static void bf16_transpose_block(const bf16 *from, size_t ld, bf16 *to, size_t to_ld)
 {
-    __m512i low[16], high[16];
+    vec low[16], high[16];
 
     for (int i = 0; i < 16; i++) {
         __m512i a = _mm512_loadu_si512(from + (size_t)(2 * i) * ld);
         __m512i b = _mm512_loadu_si512(from + (size_t)(2 * i + 1) * ld);
-        low[i] = _mm512_unpacklo_epi16(a, b); /* channels 8 l + 0 to 3 of each lane l */
-        high[i] = _mm512_unpackhi_epi16(a, b);
+        low[i] = (vec)_mm512_unpacklo_epi16(a, b); /* channels 8 l + 0 to 3 of each lane l */
+        high[i] = (vec)_mm512_unpackhi_epi16(a, b);
     }
-    bf16_pack_transpose_dwords(low);
-    bf16_pack_transpose_dwords(high);
+    vec_transpose(low);
+    vec_transpose(high);
     for (int i = 0; i < 16; i++) {
         size_t channel = (size_t)(i / 4 * 8 + i % 4);
-        _mm512_storeu_si512(to + channel * to_ld, low[i]);
-        _mm512_storeu_si512(to + (channel + 4) * to_ld, high[i]);
+        *(vec *)(to + channel * to_ld) = low[i];
+        *(vec *)(to + (channel + 4) * to_ld) = high[i];
     }
 }
 #else
@@ -455,13 +396,6 @@ static void bf16_pack_rows(const float *from, size_t ld, size_t rows, bf16 *chun
     bf16_pack(block, 32, chunk);
 }
 
-#ifndef __AVX512BW__
-static size_t bf16_pack_place(size_t i, size_t j)
-{
-    return (j / 16 * 16 + i / 2) * 32 + j % 16 * 2 + i % 2;
-}
-#endif
-
 static void bf16_pack_columns(const float *from, size_t ld, size_t rows, bf16 *chunk)
 {
     bf16 block[32 * 32];
@@ -472,17 +406,17 @@ static void bf16_pack_columns(const float *from, size_t ld, size_t rows, bf16 *c
     }
 #ifdef __AVX512BW__
     for (size_t tile = 0; tile < 2; tile++) {
-        __m512i r[16];
+        vec r[16];
         for (size_t i = 0; i < 16; i++)
-            r[i] = _mm512_loadu_si512(block + (tile * 16 + i) * 32);
-        bf16_pack_transpose_dwords(r);
+            r[i] = *(const vec *)(block + (tile * 16 + i) * 32);
+        vec_transpose(r);
         for (size_t i = 0; i < 16; i++)
-            _mm512_storeu_si512(chunk + tile * 512 + i * 32, r[i]);
+            *(vec *)(chunk + tile * 512 + i * 32) = r[i];
     }
 #else
     for (size_t j = 0; j < 32; j++)
         for (size_t i = 0; i < 32; i++)
-            chunk[bf16_pack_place(i, j)] = block[j * 32 + i];
+            chunk[(j / 16 * 16 + i / 2) * 32 + j % 16 * 2 + i % 2] = block[j * 32 + i];
 #endif
 }
 

@@ -2,14 +2,12 @@
  * use the processor's own conversion (bf16_converts), with the same bits. */
 #pragma once
 
+#include <stdbool.h>
+
 #include "common/net/bf16_grid.h"
 #include "worker/kernels/vec.h"
 
-/* aligned(2): any address */
-typedef uint16_t vec_bf16 __attribute__((vector_size(VEC * 2), aligned(2), may_alias));
-typedef uint32_t vec_bits __attribute__((vector_size(VEC * 4), aligned(4), may_alias));
-
-#define BF16_INLINE static inline __attribute__((always_inline))
+#define BF16_INLINE ISA_INLINE
 
 BF16_INLINE vec vec_load_bf16(const bf16 *p)
 {
@@ -25,7 +23,7 @@ BF16_INLINE vec_bits vec_choose(vec_bits mask, vec_bits a, vec_bits b)
 /* bf16_from_float of each element. */
 BF16_INLINE void vec_store_bf16(bf16 *p, vec v, bool native)
 {
-#if VEC == 16
+#ifdef __AVX512F__
     if (native) {
         vec_bf16 y;
         __asm__("vcvtneps2bf16 %1, %0" : "=v"(y) : "v"(v));

@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 
 #include "common/run/trace.h"
+#include "worker/kernels/isa.h"
 #include "worker/team/dry_run.h"
 #include "worker/team/parallel.h"
 
@@ -107,13 +108,5 @@ void gemm_tn(size_t m, size_t n, size_t k, const float *a, size_t lda, const flo
 
 const char *isa_level(void)
 {
-#if defined __AVX512F__
-    return "avx512";
-#elif defined __AVX2__
-    return "avx2";
-#elif defined __SSE4_2__
-    return "sse4.2";
-#else
-    return "generic";
-#endif
+    return ISA_NAME;
 }

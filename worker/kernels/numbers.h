@@ -4,13 +4,12 @@
 
 #include "worker/kernels/bf16.h"
 #include "worker/kernels/bf16_vec.h"
-#include "worker/kernels/vec_math.h"
 #include "worker/team/dry_run.h"
 
 /* NUMBER_NATIVE: bf16, rounded by the processor (bf16_converts), with the same bits */
 enum number_kind { NUMBER_FLOAT, NUMBER_BF16, NUMBER_NATIVE };
 
-#define NUMBER_INLINE static inline __attribute__((always_inline))
+#define NUMBER_INLINE ISA_INLINE
 
 /* Calls an inline function, whose last argument is the kind, for tensors of bf16. */
 #define NUMBER_BF16_CALL(function, ...)                                                            \

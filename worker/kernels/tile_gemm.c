@@ -1,9 +1,6 @@
 #include "worker/kernels/tile_gemm.h"
 
 #include <string.h>
-#ifdef __AVX512F__
-#include <immintrin.h>
-#endif
 
 #include "common/run/trace.h"
 #include "worker/team/dry_run.h"
@@ -23,22 +20,23 @@ bool tile_gemm_takes(size_t n)
     return n % tile_columns() == 0;
 }
 
-#define INLINE static inline __attribute__((always_inline))
+enum { TILE_ROWS_MAX = 16 };
+_Static_assert((int)TILE_ROWS <= (int)TILE_ROWS_MAX, "add rows to EACH_ROWS");
 
-/* C (rows, TILE_COLUMNS) for k products. Element (i, k) of A is at a[i lda + k], or at a[k lda + i]
- * if by_k. */
-INLINE void micro(int rows, bool by_k, const float *a, size_t lda, const float *b, size_t k,
-                  float *c, size_t ldc, bool add)
+/* The micro-kernel: C (rows, TILE_COLUMNS) for k products. Element (i, k) of A is at a[i lda + k],
+ * or at a[k lda + i] if by_k. */
+ISA_INLINE void micro(int rows, bool by_k, const float *a, size_t lda, const float *b, size_t k,
+                      float *c, size_t ldc, bool add)
 {
-    vec sum[TILE_ROWS][2];
+    vec sum[TILE_ROWS_MAX][2];
     const float *lower = a + 7 * lda; /* spares the compiler most multiples of lda */
 
-#pragma GCC unroll 14
+#pragma GCC unroll 16
     for (int i = 0; i < rows; i++)
         sum[i][0] = sum[i][1] = (vec){0};
     for (size_t l = 0; l < k; l++, b += TILE_COLUMNS) {
         vec b0 = vec_load(b), b1 = vec_load(b + VEC);
-#pragma GCC unroll 14
+#pragma GCC unroll 16
         for (int i = 0; i < rows; i++) {
             vec x = vec_all(by_k    ? a[i]
                             : i < 7 ? a[(size_t)i * lda]
@@ -49,7 +47,7 @@ INLINE void micro(int rows, bool by_k, const float *a, size_t lda, const float *
         a += by_k ? lda : 1;
         lower++;
     }
-#pragma GCC unroll 14
+#pragma GCC unroll 16
     for (int i = 0; i < rows; i++) {
         float *to = c + (size_t)i * ldc;
         if (add) {
@@ -64,42 +62,31 @@ INLINE void micro(int rows, bool by_k, const float *a, size_t lda, const float *
 typedef void micro_kernel(const float *a, size_t lda, const float *b, size_t k, float *c,
                           size_t ldc, bool add);
 
-#define MICRO(rows)                                                                                \
-    static void rows_##rows(const float *a, size_t lda, const float *b, size_t k, float *c,        \
-                            size_t ldc, bool add)                                                  \
+/* One function for each number of rows, up to TILE_ROWS; the others are empty. */
+#define MICRO(count)                                                                               \
+    static void rows_##count(const float *a, size_t lda, const float *b, size_t k, float *c,       \
+                             size_t ldc, bool add)                                                 \
     {                                                                                              \
-        micro(rows, false, a, lda, b, k, c, ldc, add);                                             \
+        if (count <= TILE_ROWS)                                                                    \
+            micro(count, false, a, lda, b, k, c, ldc, add);                                        \
     }                                                                                              \
-    static void columns_##rows(const float *a, size_t lda, const float *b, size_t k, float *c,     \
-                               size_t ldc, bool add)                                               \
+    static void columns_##count(const float *a, size_t lda, const float *b, size_t k, float *c,    \
+                                size_t ldc, bool add)                                              \
     {                                                                                              \
-        micro(rows, true, a, lda, b, k, c, ldc, add);                                              \
+        if (count <= TILE_ROWS)                                                                    \
+            micro(count, true, a, lda, b, k, c, ldc, add);                                         \
     }
 
-MICRO(1)
-MICRO(2)
-MICRO(3)
-MICRO(4)
-MICRO(5)
-MICRO(6)
-#if VEC == 16
-MICRO(7)
-MICRO(8)
-MICRO(9)
-MICRO(10)
-MICRO(11)
-MICRO(12)
-MICRO(13)
-MICRO(14)
-#define MORE(kind) , kind##7, kind##8, kind##9, kind##10, kind##11, kind##12, kind##13, kind##14
-#else
-#define MORE(kind)
-#endif
+#define EACH_ROWS(one)                                                                             \
+    one(1) one(2) one(3) one(4) one(5) one(6) one(7) one(8) one(9) one(10) one(11) one(12) one(13) \
+        one(14) one(15) one(16)
+#define BY_ROWS(count)    [count] = rows_##count,
+#define BY_COLUMNS(count) [count] = columns_##count,
 
-static micro_kernel *const by_rows[TILE_ROWS + 1] = {
-    NULL, rows_1, rows_2, rows_3, rows_4, rows_5, rows_6 MORE(rows_)};
-static micro_kernel *const by_columns[TILE_ROWS + 1] = {
-    NULL, columns_1, columns_2, columns_3, columns_4, columns_5, columns_6 MORE(columns_)};
+EACH_ROWS(MICRO)
+
+static micro_kernel *const by_rows[TILE_ROWS_MAX + 1] = {EACH_ROWS(BY_ROWS)};
+static micro_kernel *const by_columns[TILE_ROWS_MAX + 1] = {EACH_ROWS(BY_COLUMNS)};
 
 static void tile_gemm_copy_panel(const float *b, size_t ld, size_t k, float *panel)
 {
@@ -109,46 +96,19 @@ static void tile_gemm_copy_panel(const float *b, size_t ld, size_t k, float *pan
     }
 }
 
-#ifdef __AVX512F__
-static void tile_gemm_transpose_block(const float *from, size_t ld, float *to, size_t to_ld)
-{
-    __m512 r[16], t[16];
-
-    for (int i = 0; i < 16; i++)
-        r[i] = _mm512_loadu_ps(from + (size_t)i * ld);
-    for (int i = 0; i < 8; i++) {
-        t[2 * i] = _mm512_unpacklo_ps(r[2 * i], r[2 * i + 1]);
-        t[2 * i + 1] = _mm512_unpackhi_ps(r[2 * i], r[2 * i + 1]);
-    }
-    for (int i = 0; i < 4; i++) {
-        __m512d a = _mm512_castps_pd(t[4 * i]), b = _mm512_castps_pd(t[4 * i + 1]);
-        __m512d c = _mm512_castps_pd(t[4 * i + 2]), d = _mm512_castps_pd(t[4 * i + 3]);
-        r[4 * i] = _mm512_castpd_ps(_mm512_unpacklo_pd(a, c));
-        r[4 * i + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(a, c));
-        r[4 * i + 2] = _mm512_castpd_ps(_mm512_unpacklo_pd(b, d));
-        r[4 * i + 3] = _mm512_castpd_ps(_mm512_unpackhi_pd(b, d));
-    }
-    for (int i = 0; i < 4; i++) {
-        t[i] = _mm512_shuffle_f32x4(r[i], r[i + 4], 0x88);
-        t[i + 4] = _mm512_shuffle_f32x4(r[i], r[i + 4], 0xdd);
-        t[i + 8] = _mm512_shuffle_f32x4(r[i + 8], r[i + 12], 0x88);
-        t[i + 12] = _mm512_shuffle_f32x4(r[i + 8], r[i + 12], 0xdd);
-    }
-    for (int i = 0; i < 8; i++) {
-        _mm512_storeu_ps(to + (size_t)i * to_ld, _mm512_shuffle_f32x4(t[i], t[i + 8], 0x88));
-        _mm512_storeu_ps(to + (size_t)(i + 8) * to_ld, _mm512_shuffle_f32x4(t[i], t[i + 8], 0xdd));
-    }
-}
-#endif
-
 static void tile_gemm_transpose_panel(const float *b, size_t ld, size_t k, float *panel)
 {
     size_t l = 0;
-#ifdef __AVX512F__
-    for (; l + 16 <= k; l += 16) {
-        tile_gemm_transpose_block(b + l, ld, panel + l * TILE_COLUMNS, TILE_COLUMNS);
-        tile_gemm_transpose_block(b + 16 * ld + l, ld, panel + l * TILE_COLUMNS + 16, TILE_COLUMNS);
-    }
+#ifdef ISA_TRANSPOSES
+    for (; l + VEC <= k; l += VEC)
+        for (size_t half = 0; half < 2; half++) {
+            vec r[VEC];
+            for (size_t i = 0; i < VEC; i++)
+                r[i] = vec_load(b + (half * VEC + i) * ld + l);
+            vec_transpose(r);
+            for (size_t i = 0; i < VEC; i++)
+                vec_store(panel + (l + i) * TILE_COLUMNS + half * VEC, r[i]);
+        }
 #endif
     for (; l < k; l++)
         for (size_t j = 0; j < TILE_COLUMNS; j++)
@@ -210,9 +170,9 @@ static void tile_gemm_copy_rows(size_t m, const float *a, size_t lda, size_t k, 
 
 /* One block of k for all columns of C; A at its first column (or row, by_k). more: another block of
  * about this length follows. */
-INLINE void run_block(size_t m, size_t n, size_t k0, size_t k, const float *a, size_t lda,
-                      bool by_k, const struct tile_matrix *b, float *c, size_t ldc, bool add,
-                      bool more)
+ISA_INLINE void run_block(size_t m, size_t n, size_t k0, size_t k, const float *a, size_t lda,
+                          bool by_k, const struct tile_matrix *b, float *c, size_t ldc, bool add,
+                          bool more)
 {
     float block[BLOCK_K * TILE_COLUMNS] __attribute__((aligned(64)));
 

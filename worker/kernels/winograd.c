@@ -2,7 +2,7 @@
 
 #include "worker/kernels/vec.h"
 
-#define INLINE static inline __attribute__((always_inline))
+#define INLINE ISA_INLINE
 
 /* The points of F(4x4) are +-S and +-L; the product of their squares is 1. */
 #define S  (2.0f / 3)

@@ -1,9 +1,6 @@
 #include "worker/layers/conv_grouped.h"
 
 #include <string.h>
-#ifdef __AVX__
-#include <immintrin.h>
-#endif
 
 #include "common/run/trace.h"
 #include "worker/team/dry_run.h"
@@ -149,16 +146,7 @@ INLINE vec of_group(const float *pixel, bool several, vec_int starts, size_t cha
 {
     if (!several)
         return vec_all(pixel[channel]);
-#if defined __AVX512F__
-    return (vec)_mm512_permutexvar_ps((__m512i)(starts + (int)channel), (__m512)vec_load(pixel));
-#elif defined __AVX2__
-    return (vec)_mm256_permutevar8x32_ps((__m256)vec_load(pixel), (__m256i)(starts + (int)channel));
-#else
-    vec v;
-    for (int i = 0; i < VEC; i++)
-        v[i] = pixel[(size_t)starts[i] + channel];
-    return v;
-#endif
+    return vec_pick(pixel, starts + (int)channel);
 }
 
 /* One vector of channels of `pixels` consecutive outputs; from: upper left tap of the first. An

@@ -23,7 +23,7 @@ struct conv conv_make(int in_size, int in_channels, int out_channels, int kernel
 
 static bool shape_is_own(enum job_gemm gemm)
 {
-    return gemm == JOB_GEMM_AUTO ? TILE_GEMM_PAYS : gemm == JOB_GEMM_OWN;
+    return gemm == JOB_GEMM_AUTO ? ISA_TILE_PAYS : gemm == JOB_GEMM_OWN;
 }
 
 const char *conv_gemm_name(enum job_gemm gemm)

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "common/job/recipe/optimizers.h"
-#include "worker/kernels/vec_math.h"
+#include "worker/kernels/vec.h"
 
 /* ---- SGD with momentum, as in torch and Goyal et al. (arXiv:1706.02677, section 3, eq. 9):
  * v = momentum v + (g + decay w); w -= lr v; with Nesterov w -= lr (g + decay w + momentum v) */
