@@ -308,6 +308,28 @@ Test(failure, names_rank_host_signal_and_last_lines)
     cr_assert_eq(failure_cause_length("stalled"), strlen("stalled"));
 }
 
+/* As common/assert_always.h writes it, and Open MPI after it. */
+Test(failure, a_failed_assertion_of_a_worker_is_named)
+{
+    static const char aborted[] =
+        "2026-11-28T18:20:01.000Z error: rank 1: internal error at worker/model/model_step.c:123, "
+        "model_backward: m->magic == MODEL_MAGIC is false (train-worker 0.1.0, errno 11); this is "
+        "a bug: please report this line. Nothing that was stored is lost: start train-worker "
+        "again\n"
+        "[vm:00571] *** Process received signal ***\n"
+        "[vm:00571] Signal: Aborted (6)\n"
+        "[vm:00571] *** End of error message ***\n" ABORTED RULE
+        "mpirun noticed that process rank 1 with PID 571 on node vm exited on signal 6 "
+        "(Aborted).\n" RULE;
+    struct verdict v = judge_failure(RUN_START, aborted, 134, -1, FAILURE_NOT_STOPPED);
+
+    cr_assert_not_null(strstr(v.reason, "rank 1 on vm was ended by signal 6 (SIGABRT, Aborted)"),
+                       "%s", v.reason);
+    cr_assert_not_null(strstr(v.reason, "rank 1: internal error at worker/model/model_step.c:123, "
+                                        "model_backward: m->magic == MODEL_MAGIC is false ("),
+                       "%s", v.reason);
+}
+
 Test(failure, lines_for_the_store_keep_their_indentation)
 {
     struct verdict v =
