@@ -1,3 +1,4 @@
+#include "common/assert_always.h"
 #include "common/dataset/dataset.h"
 
 #include <inttypes.h>
@@ -19,7 +20,10 @@
 
 #define IMAGE_FILE_LIMIT_BYTES (256u << 20) /* of one JPEG in a class folder */
 
+#define DATASET_MAGIC 0xda7a5e75u
+
 struct dataset {
+    unsigned magic;
     struct dataset_list list;
     struct dataset_index index;  /* of all that is there */
     struct dataset_entry *owned; /* (images): those of the part, where that is not all; else NULL */
@@ -113,6 +117,7 @@ int dataset_open_part(const char *path, enum dataset_role role, struct dataset_p
     struct dataset *d = xcalloc(1, sizeof *d);
 
     *out = NULL;
+    d->magic = DATASET_MAGIC;
     d->listed_at = clock_now();
     int rc = dataset_list_find(path, role, part, &d->list, e);
     if (rc == 0 && d->list.format == DATASET_TFRECORD)
@@ -143,6 +148,7 @@ void dataset_close(struct dataset *d)
 {
     if (!d)
         return;
+    assert_object_ends(d, DATASET_MAGIC);
     shards_destroy(d->shards);
     free(d->index.entries);
     free(d->owned);
@@ -163,16 +169,20 @@ bool dataset_index_was_kept(const struct dataset *d)
 
 enum dataset_format dataset_format(const struct dataset *d)
 {
+    assert_object(d, DATASET_MAGIC);
     return d->list.format;
 }
 
 int64_t dataset_images(const struct dataset *d)
 {
+    assert_object(d, DATASET_MAGIC);
     return d->images;
 }
 
 const struct dataset_entry *dataset_entry(const struct dataset *d, int64_t i)
 {
+    assert_object(d, DATASET_MAGIC);
+    assert_always(i >= 0 && i < d->images);
     return d->owned ? &d->owned[i] : &d->index.entries[i];
 }
 
@@ -183,6 +193,7 @@ const char *dataset_remarks(const struct dataset *d)
 
 const char *dataset_file(const struct dataset *d, uint32_t file)
 {
+    assert_object(d, DATASET_MAGIC);
     return d->list.files[file];
 }
 
@@ -223,6 +234,7 @@ void dataset_digest(const struct dataset *d, struct dataset_digest *out)
 {
     struct digest *sum = digest_begin();
 
+    assert_object(d, DATASET_MAGIC);
     dataset_digest_add_files(sum, &d->list);
     for (int64_t i = 0; i < d->index.images; i++) {
         dataset_digest_add_number(sum, d->index.entries[i].bytes);
@@ -369,6 +381,7 @@ void dataset_image_release(struct dataset_image *image)
 
 void dataset_expect(struct dataset *d, const int64_t *images, int count)
 {
+    assert_object(d, DATASET_MAGIC);
     for (int i = 0; d->shards && i < count; i++)
         shards_expect(d->shards, dataset_entry(d, images[i]));
 }
