@@ -8,12 +8,24 @@
 #include "common/job/job_document.h"
 #include "common/job/recipe/preset.h"
 
-static inline struct job_spec *job_parse(const char *text, struct problems *problems)
+/* JSON in which ' may stand for ". */
+static inline json_t *json_of(const char *text)
 {
     json_error_t where;
-    json_t *document = json_loads(text, 0, &where);
+    char *copy = strdup(text);
 
-    cr_assert_not_null(document, "the test's own JSON is wrong: %s in %s", where.text, text);
+    for (char *c = copy; *c; c++)
+        if (*c == '\'')
+            *c = '"';
+    json_t *json = json_loads(copy, JSON_DECODE_ANY, &where);
+    cr_assert_not_null(json, "the test's own JSON is wrong: %s in %s", where.text, text);
+    free(copy);
+    return json;
+}
+
+static inline struct job_spec *job_parse(const char *text, struct problems *problems)
+{
+    json_t *document = json_of(text);
     struct job_spec *spec = job_spec_parse(document, preset_lookup, NULL, problems);
     json_decref(document);
     return spec;

@@ -9,7 +9,7 @@ static struct job_spec *with(const char *keys)
 {
     char text[512];
 
-    snprintf(text, sizeof text, "{\"data\": {\"train\": \"x\"}, %s}", keys);
+    snprintf(text, sizeof text, "{'data': {'train': 'x'}, %s}", keys);
     return job_of(text);
 }
 
@@ -26,30 +26,29 @@ static void settles(const char *keys, int64_t batch, int64_t accumulate)
 
 Test(job_batch, is_shared_out_over_the_workers)
 {
-    settles("\"global_batch\": 64", 32, 1);
-    settles("\"global_batch\": 24576, \"cluster\": {\"nodes\": 256}", 48, 1);
-    settles("\"global_batch\": 64, \"accumulate_steps\": 4", 8, 4);
-    settles("\"global_batch\": 64, \"batch_per_worker\": 32", 32, 1);
-    settles("\"global_batch\": null, \"batch_per_worker\": 20", 20, 1);
+    settles("'global_batch': 64", 32, 1);
+    settles("'global_batch': 24576, 'cluster': {'nodes': 256}", 48, 1);
+    settles("'global_batch': 64, 'accumulate_steps': 4", 8, 4);
+    settles("'global_batch': 64, 'batch_per_worker': 32", 32, 1);
+    settles("'global_batch': null, 'batch_per_worker': 20", 20, 1);
 }
 
 Test(job_batch, the_document_overrides_it_and_a_preset_does_not)
 {
-    settles("\"preset\": \"surfsara-24k\", \"global_batch\": 8192", 16, 1);
+    settles("'preset': 'surfsara-24k', 'global_batch': 8192", 16, 1);
 }
 
 Test(job_batch, auto_takes_the_fewest_batches_that_fit)
 {
-    settles("\"global_batch\": 96, \"accumulate_steps\": \"auto\"", 48, 1);
-    settles("\"global_batch\": 192, \"accumulate_steps\": \"auto\"", 48, 2);
-    settles("\"global_batch\": 180, \"accumulate_steps\": \"auto\", \"batch_per_worker\": 40", 30,
-            3);
-    settles("\"global_batch\": 2, \"accumulate_steps\": \"auto\"", 1, 1);
+    settles("'global_batch': 96, 'accumulate_steps': 'auto'", 48, 1);
+    settles("'global_batch': 192, 'accumulate_steps': 'auto'", 48, 2);
+    settles("'global_batch': 180, 'accumulate_steps': 'auto', 'batch_per_worker': 40", 30, 3);
+    settles("'global_batch': 2, 'accumulate_steps': 'auto'", 1, 1);
 }
 
 Test(job_batch, is_resolved_only_once)
 {
-    struct job_spec *spec = with("\"global_batch\": 192, \"accumulate_steps\": \"auto\"");
+    struct job_spec *spec = with("'global_batch': 192, 'accumulate_steps': 'auto'");
     json_t *document = job_spec_to_json(spec);
     char *text = json_dumps(document, 0);
     struct job_spec *again = job_of(text);
@@ -68,7 +67,7 @@ static void batch_refuses(const char *keys, const char *pointer, const char *wor
     char text[512];
     struct problems problems = {0};
 
-    snprintf(text, sizeof text, "{\"data\": {\"train\": \"x\"}, %s}", keys);
+    snprintf(text, sizeof text, "{'data': {'train': 'x'}, %s}", keys);
     cr_assert_null(job_parse(text, &problems), "%s", keys);
     cr_assert_eq(problems.count, 1, "%s: one problem, not %zu", keys, problems.count);
     const struct problem *p = problem_at(&problems, pointer);
@@ -79,22 +78,22 @@ static void batch_refuses(const char *keys, const char *pointer, const char *wor
 
 Test(job_batch, refuses_what_is_uneven_and_names_the_nearest)
 {
-    batch_refuses("\"global_batch\": 65", "/global_batch", "the nearest that can are 64 and 66");
-    batch_refuses("\"global_batch\": 66, \"accumulate_steps\": 4", "/global_batch",
+    batch_refuses("'global_batch': 65", "/global_batch", "the nearest that can are 64 and 66");
+    batch_refuses("'global_batch': 66, 'accumulate_steps': 4", "/global_batch",
                   "2 workers with 4 batches each: the nearest that can are 64 and 72");
-    batch_refuses("\"global_batch\": 1", "/global_batch", "it takes at least 2");
-    batch_refuses("\"global_batch\": 194, \"accumulate_steps\": \"auto\"", "/global_batch",
+    batch_refuses("'global_batch': 1", "/global_batch", "it takes at least 2");
+    batch_refuses("'global_batch': 194, 'accumulate_steps': 'auto'", "/global_batch",
                   "with accumulate_steps 3 the nearest that have are 192 and 198");
-    batch_refuses("\"global_batch\": 64, \"batch_per_worker\": 48", "/batch_per_worker",
+    batch_refuses("'global_batch': 64, 'batch_per_worker': 48", "/batch_per_worker",
                   "that takes 32: leave one of the two out");
-    batch_refuses("\"accumulate_steps\": \"auto\"", "/accumulate_steps", "needs global_batch");
-    batch_refuses("\"global_batch\": \"much\", \"accumulate_steps\": \"auto\"", "/global_batch",
+    batch_refuses("'accumulate_steps': 'auto'", "/accumulate_steps", "needs global_batch");
+    batch_refuses("'global_batch': 'much', 'accumulate_steps': 'auto'", "/global_batch",
                   "must be an integer");
-    batch_refuses("\"global_batch\": 1000000", "/global_batch", "more than the 65536");
+    batch_refuses("'global_batch': 1000000", "/global_batch", "more than the 65536");
 }
 
 Test(job_batch, its_suggestion_is_accepted)
 {
-    settles("\"global_batch\": 192, \"accumulate_steps\": \"auto\"", 48, 2);
-    settles("\"global_batch\": 198, \"accumulate_steps\": \"auto\"", 33, 3);
+    settles("'global_batch': 192, 'accumulate_steps': 'auto'", 48, 2);
+    settles("'global_batch': 198, 'accumulate_steps': 'auto'", 33, 3);
 }

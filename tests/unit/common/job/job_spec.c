@@ -99,14 +99,14 @@ Test(job_spec, keys_of_other_programs_get_a_suggestion)
     static const struct {
         const char *document, *pointer, *words, *suggestion;
     } cases[] = {
-        {"{\"model\": \"resnet50\"}",    "/model",        "did you mean {\"arch\": \"resnet50\"}?", NULL  },
-        {"{\"lr\": 0.1}",                "/lr",           "did you mean {\"base\": 0.1}?",          NULL  },
-        {"{\"optimizer\": \"adam\"}",    "/optimizer",    "did you mean {\"name\": \"adam\"}?",     NULL  },
-        {"{\"data\": \"/shards\"}",      "/data",         "did you mean {\"train\": \"/shards\"}?", NULL  },
-        {"{\"lr\": true}",               "/lr",           "keys as in man train-job",               NULL  },
-        {"{\"cluster\": {\"gpus\": 4}}", "/cluster/gpus", "trains on CPUs, without GPUs",           NULL  },
-        {"{\"num_gpus\": 4}",            "/num_gpus",     "trains on CPUs, without GPUs",           NULL  },
-        {"{\"precision\": \"fp16\"}",    "/precision",    "must be one of",                         "bf16"},
+        {"{'model': 'resnet50'}",    "/model",        "did you mean {\"arch\": \"resnet50\"}?", NULL  },
+        {"{'lr': 0.1}",              "/lr",           "did you mean {\"base\": 0.1}?",          NULL  },
+        {"{'optimizer': 'adam'}",    "/optimizer",    "did you mean {\"name\": \"adam\"}?",     NULL  },
+        {"{'data': '/shards'}",      "/data",         "did you mean {\"train\": \"/shards\"}?", NULL  },
+        {"{'lr': true}",             "/lr",           "keys as in man train-job",               NULL  },
+        {"{'cluster': {'gpus': 4}}", "/cluster/gpus", "trains on CPUs, without GPUs",           NULL  },
+        {"{'num_gpus': 4}",          "/num_gpus",     "trains on CPUs, without GPUs",           NULL  },
+        {"{'precision': 'fp16'}",    "/precision",    "must be one of",                         "bf16"},
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -174,7 +174,7 @@ Test(job_spec, every_default_is_valid)
 
 Test(job_spec, only_data_train_is_required)
 {
-    struct job_spec *spec = job_of("{\"data\": {\"train\": \"/x\"}}");
+    struct job_spec *spec = job_of("{'data': {'train': '/x'}}");
 
     cr_assert_str_eq(spec->data.train, "/x");
     cr_assert_null(spec->data.eval);
@@ -245,7 +245,7 @@ Test(job_spec, every_value_survives_the_way_to_json_and_back)
 {
     for (size_t i = 0; job_option_at(i); i++) {
         const struct job_option *o = job_option_at(i);
-        struct job_spec *spec = job_of("{\"data\": {\"train\": \"x\"}}");
+        struct job_spec *spec = job_of("{'data': {'train': 'x'}}");
         json_t *value = other_value(o);
         struct problems problems = {0};
 
@@ -264,10 +264,9 @@ Test(job_spec, every_value_survives_the_way_to_json_and_back)
 Test(job_spec, a_written_document_parses_to_the_same)
 {
     struct job_spec *spec =
-        job_of("{\"name\": \"a\", \"data\": {\"train\": \"x\", \"train_images\": 5},"
-               " \"lr\": {\"milestones\": [], \"start\": 0.1, \"base\": 0.3333333333333333},"
-               " \"cluster\": {\"mpi_args\": [\"-x\", \"A=b c\"], \"hosts\": [\"n1\"]},"
-               " \"profile\": {\"steps\": [3, 4]}, \"steps\": 7.0}");
+        job_of("{'name': 'a', 'data': {'train': 'x', 'train_images': 5}, 'lr': {'milestones': [], "
+               "'start': 0.1, 'base': 0.3333333333333333}, 'cluster': {'mpi_args': ['-x', 'A=b "
+               "c'], 'hosts': ['n1']}, 'profile': {'steps': [3, 4]}, 'steps': 7.0}");
     json_t *written = job_spec_to_json(spec);
     struct problems problems = {0};
     struct job_spec *again = job_spec_parse(written, NULL, NULL, &problems);
@@ -326,13 +325,12 @@ Test(job_spec, all_problems_at_once_with_the_nearest_right_key)
         {"/a~1b",              NULL                       },
     };
 
-    cr_assert_null(job_parse(
-        "{\"learning_rate\": 1, \"momentum\": 0.9, \"batch_per_workers\": 3, \"seed\": 1.5, "
-        "\"a/b\": 1,"
-        " \"lr\": {\"bas\": 1, \"warmup\": 3, \"scaling\": \"linea\", \"decay\": \"polynomial\"},"
-        " \"cluster\": {\"nodes\": -1, \"workers\": 2}, \"model\": {\"arch\": \"ResNet-50\"},"
-        " \"data\": {\"train\": \"x\", \"evaluation\": \"y\"}}",
-        &p));
+    cr_assert_null(
+        job_parse("{'learning_rate': 1, 'momentum': 0.9, 'batch_per_workers': 3, 'seed': 1.5, "
+                  "'a/b': 1, 'lr': {'bas': 1, 'warmup': 3, 'scaling': 'linea', 'decay': "
+                  "'polynomial'}, 'cluster': {'nodes': -1, 'workers': 2}, 'model': {'arch': "
+                  "'ResNet-50'}, 'data': {'train': 'x', 'evaluation': 'y'}}",
+                  &p));
     cr_assert_eq(p.count, sizeof expected / sizeof expected[0]);
     for (size_t i = 0; i < sizeof expected / sizeof expected[0]; i++) {
         const struct problem *found = problem_at(&p, expected[i].pointer);
@@ -350,8 +348,7 @@ Test(job_spec, nodes_out_of_range_name_the_range)
     for (size_t i = 0; i < 3; i++) {
         char text[128];
         struct problems p = {0};
-        snprintf(text, sizeof text, "{\"data\": {\"train\": \"x\"}, \"cluster\": {\"nodes\": %s}}",
-                 wrong[i]);
+        snprintf(text, sizeof text, "{'data': {'train': 'x'}, 'cluster': {'nodes': %s}}", wrong[i]);
         cr_assert_null(job_parse(text, &p));
         cr_assert_eq(p.count, 1);
         cr_assert_not_null(strstr(p.items[0].message, "from 1 to 100000, not "));
@@ -364,11 +361,11 @@ Test(job_spec, a_group_must_be_an_object)
 {
     struct problems p = {0};
 
-    cr_assert_null(job_parse("{\"data\": {\"train\": \"x\"}, \"lr\": 0.1}", &p));
+    cr_assert_null(job_parse("{'data': {'train': 'x'}, 'lr': 0.1}", &p));
     cr_assert_eq(p.count, 1);
     cr_assert_str_eq(p.items[0].pointer, "/lr");
     problems_clear(&p);
-    cr_assert_null(job_parse("{\"data\": null}", &p));
+    cr_assert_null(job_parse("{'data': null}", &p));
     cr_assert_eq(p.count, 1); /* data.train is not asked for a second time */
     problems_clear(&p);
 }
@@ -415,7 +412,7 @@ Test(job_spec, a_percentage_is_shown_as_a_fraction)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct problems p = {0};
         snprintf(text, sizeof text,
-                 "{\"data\": {\"train\": \"x\", \"eval\": \"e\"}, \"eval\": {\"target_top1\": %s}}",
+                 "{'data': {'train': 'x', 'eval': 'e'}, 'eval': {'target_top1': %s}}",
                  cases[i].value);
         cr_assert_null(job_parse(text, &p));
         cr_expect_str_eq(p.items[0].message, cases[i].message);
@@ -427,8 +424,8 @@ static const char *hosts_refused(const char *hosts)
 {
     static char message[600];
     struct problems problems = {0};
-    json_t *document = json_pack("{s:{s:s}, s:{s:o}}", "data", "train", "x", "cluster", "hosts",
-                                 json_loads(hosts, 0, NULL));
+    json_t *document =
+        json_pack("{s:{s:s}, s:{s:o}}", "data", "train", "x", "cluster", "hosts", json_of(hosts));
 
     cr_assert_null(job_spec_parse(document, NULL, NULL, &problems), "%s", hosts);
     snprintf(message, sizeof message, "%s: %s", problems.items[0].pointer,
@@ -441,10 +438,8 @@ static const char *hosts_refused(const char *hosts)
 Test(job_spec, ranges_of_hosts_become_their_names)
 {
     struct problems problems = {0};
-    json_t *document =
-        json_loads("{\"data\": {\"train\": \"x\"}, \"cluster\": {\"nodes\": 3, \"hosts\": "
-                   "[\"gpu[01-02,07]-ib:16\", \"login,n[9-10]\"]}}",
-                   0, NULL);
+    json_t *document = json_of("{'data': {'train': 'x'}, 'cluster': {'nodes': 3, 'hosts': "
+                               "['gpu[01-02,07]-ib:16', 'login,n[9-10]']}}");
     struct job_spec *spec = job_spec_parse(document, NULL, NULL, &problems);
     cr_assert_not_null(spec, "%s", problems.count ? problems.items[0].message : "");
     json_t *stored = job_spec_to_json(spec);
@@ -497,56 +492,47 @@ Test(job_spec, what_is_wrong_with_ranges_of_hosts_is_named)
 
 Test(job_spec, keys_that_need_another_key_are_refused_without_it)
 {
-    refuse_document("{\"mode\": \"eval\", \"model\": {\"init\": \"w\"}}", "/data/eval");
-    refuse_document("{\"mode\": \"eval\", \"data\": {\"eval\": \"e\"}}", "/model/init");
-    job_spec_destroy(job_of("{\"mode\": \"eval\", \"data\": {\"eval\": \"synthetic\"}}"));
-    refuse_document(
-        "{\"data\": {\"train\": \"x\", \"eval\": \"e\"}, \"eval\": {\"stop_at_target\": true}}",
-        "/eval/stop_at_target");
-    refuse_document("{\"data\": {\"train\": \"x\"}, \"eval\": {\"stop_at_target\": true, "
-                    "\"target_top1\": 0.5}}",
+    refuse_document("{'mode': 'eval', 'model': {'init': 'w'}}", "/data/eval");
+    refuse_document("{'mode': 'eval', 'data': {'eval': 'e'}}", "/model/init");
+    job_spec_destroy(job_of("{'mode': 'eval', 'data': {'eval': 'synthetic'}}"));
+    refuse_document("{'data': {'train': 'x', 'eval': 'e'}, 'eval': {'stop_at_target': true}}",
                     "/eval/stop_at_target");
-    refuse_document("{\"data\": {\"train\": \"x\"}, \"eval\": {\"predictions\": true}}",
-                    "/eval/predictions");
-    refuse_document("{\"data\": {\"train\": \"x\"}, \"lr\": {\"milestones\": [30, 30]}}",
-                    "/lr/milestones");
-    refuse_document("{\"data\": {\"train\": \"x\"}, \"cluster\": {\"time_limit\": \"1h\"}}",
+    refuse_document(
+        "{'data': {'train': 'x'}, 'eval': {'stop_at_target': true, 'target_top1': 0.5}}",
+        "/eval/stop_at_target");
+    refuse_document("{'data': {'train': 'x'}, 'eval': {'predictions': true}}", "/eval/predictions");
+    refuse_document("{'data': {'train': 'x'}, 'lr': {'milestones': [30, 30]}}", "/lr/milestones");
+    refuse_document("{'data': {'train': 'x'}, 'cluster': {'time_limit': '1h'}}",
                     "/cluster/time_limit");
-    refuse_document("{\"data\": {\"train\": \"x\"}, \"profile\": {\"steps\": [8, 5]}}",
-                    "/profile/steps");
-    refuse_document(
-        "{\"data\": {\"train\": \"x\"}, \"cluster\": {\"nodes\": 3, \"hosts\": [\"a\", \"b\"]}}",
-        "/cluster/hosts");
-    refuse_document("{\"data\": {\"train\": \"x\"}, \"cluster\": {\"ssh_port\": 2222}}",
+    refuse_document("{'data': {'train': 'x'}, 'profile': {'steps': [8, 5]}}", "/profile/steps");
+    refuse_document("{'data': {'train': 'x'}, 'cluster': {'nodes': 3, 'hosts': ['a', 'b']}}",
+                    "/cluster/hosts");
+    refuse_document("{'data': {'train': 'x'}, 'cluster': {'ssh_port': 2222}}", "/cluster/ssh_port");
+    refuse_document("{'data': {'train': 'x'}, 'cluster': {'ssh_port': 2222, 'launcher': 'slurm', "
+                    "'hosts': ['a']}}",
                     "/cluster/ssh_port");
-    refuse_document(
-        "{\"data\": {\"train\": \"x\"}, \"cluster\": {\"ssh_port\": 2222, \"launcher\": "
-        "\"slurm\", \"hosts\": [\"a\"]}}",
-        "/cluster/ssh_port");
     static const char *const hosts[] = {"\"a\", \"a\"",   "\"a:2\", \"a:3\"", "\"a\", \"-oProxy\"",
                                         "\"a\", \"b c\"", "\"a\", \"b:0\"",   "\"a\", \"b:99999\"",
                                         "\"a\", \"b:1\"", "\"a\", \"b:2x\"",  "\"a\", \"$(id)\""};
     for (size_t i = 0; i < sizeof hosts / sizeof hosts[0]; i++) {
         char text[160];
-        snprintf(text, sizeof text,
-                 "{\"data\": {\"train\": \"x\"}, \"cluster\": {\"hosts\": [%s]}}", hosts[i]);
+        snprintf(text, sizeof text, "{'data': {'train': 'x'}, 'cluster': {'hosts': [%s]}}",
+                 hosts[i]);
         refuse_document(text, "/cluster/hosts/1");
     }
-    refuse_document("{\"data\": {\"train\": \"x\"}, \"cluster\": {\"interface\": \"eth0;id\"}}",
+    refuse_document("{'data': {'train': 'x'}, 'cluster': {'interface': 'eth0;id'}}",
                     "/cluster/interface");
-    refuse_document("{\"data\": {\"train\": \"x\"}, \"cluster\": {\"bind\": \"core:PE=2\"}}",
-                    "/cluster/bind");
-    refuse_document("{\"data\": {\"train\": \"x\"}, \"cluster\": {\"smt\": 2}}", "/cluster/smt");
-    refuse_document("{\"data\": {\"train\": \"x\"}, \"cluster\": {\"bind\": \"none\", "
-                    "\"mpi_args\": [\"--tag-output\", \"--bind-to\", \"core\"]}}",
+    refuse_document("{'data': {'train': 'x'}, 'cluster': {'bind': 'core:PE=2'}}", "/cluster/bind");
+    refuse_document("{'data': {'train': 'x'}, 'cluster': {'smt': 2}}", "/cluster/smt");
+    refuse_document("{'data': {'train': 'x'}, 'cluster': {'bind': 'none', 'mpi_args': "
+                    "['--tag-output', '--bind-to', 'core']}}",
                     "/cluster/mpi_args/1");
-    refuse_document("{\"data\": {\"train\": \"x\"}, \"cluster\": {\"smt\": true, "
-                    "\"mpi_args\": [\"-map-by\", \"slot\"]}}",
-                    "/cluster/mpi_args/0");
-    job_spec_destroy(job_of("{\"data\": {\"train\": \"x\"}, \"cluster\": "
-                            "{\"mpi_args\": [\"--map-by\", \"slot\"]}}"));
+    refuse_document(
+        "{'data': {'train': 'x'}, 'cluster': {'smt': true, 'mpi_args': ['-map-by', 'slot']}}",
+        "/cluster/mpi_args/0");
     job_spec_destroy(
-        job_of("{\"mode\": \"eval\", \"model\": {\"init\": \"w\"}, \"data\": {\"eval\": \"e\"}}"));
+        job_of("{'data': {'train': 'x'}, 'cluster': {'mpi_args': ['--map-by', 'slot']}}"));
+    job_spec_destroy(job_of("{'mode': 'eval', 'model': {'init': 'w'}, 'data': {'eval': 'e'}}"));
 }
 
 /* ---- what is right */
@@ -555,25 +541,24 @@ static void is_taken(const char *more)
 {
     char text[256];
 
-    snprintf(text, sizeof text, "{\"data\": {\"train\": \"synthetic\"}, %s}", more);
+    snprintf(text, sizeof text, "{'data': {'train': 'synthetic'}, %s}", more);
     job_spec_destroy(job_of(text));
 }
 
 Test(job_spec, valid_documents_are_accepted)
 {
-    is_taken("\"precision\": \"bf16\"");
-    is_taken("\"model\": {\"arch\": \"resnext101_32x8d\"}");
-    is_taken("\"model\": {\"arch\": \"resnet18\", \"stem\": \"small\"}");
-    is_taken("\"cluster\": {\"nodes\": 256}");
-    is_taken("\"cluster\": {\"launcher\": \"slurm\", \"partition\": \"x\"}");
-    is_taken("\"cluster\": {\"hosts\": [\"a:4\", \"b\"], \"interface\": \"ib0\"}");
-    is_taken("\"priority\": 1, \"restart\": {\"max\": 0}");
-    is_taken("\"cluster\": {\"time_limit\": \"1:30:00\"}");
-    is_taken("\"optimizer\": {\"nesterov\": true, \"label_smoothing\": 0.1, \"decay_bn\": true}");
-    is_taken("\"accumulate_steps\": 2, \"optimizer\": {\"name\": \"lars\"}");
-    is_taken("\"cluster\": {\"mpi_args\": [\"-x\"]}, \"restart\": {\"max\": 3}");
-    is_taken(
-        "\"lr\": {\"decay\": \"cosine\", \"scaling\": \"sqrt\"}, \"comm\": {\"overlap\": false}");
+    is_taken("'precision': 'bf16'");
+    is_taken("'model': {'arch': 'resnext101_32x8d'}");
+    is_taken("'model': {'arch': 'resnet18', 'stem': 'small'}");
+    is_taken("'cluster': {'nodes': 256}");
+    is_taken("'cluster': {'launcher': 'slurm', 'partition': 'x'}");
+    is_taken("'cluster': {'hosts': ['a:4', 'b'], 'interface': 'ib0'}");
+    is_taken("'priority': 1, 'restart': {'max': 0}");
+    is_taken("'cluster': {'time_limit': '1:30:00'}");
+    is_taken("'optimizer': {'nesterov': true, 'label_smoothing': 0.1, 'decay_bn': true}");
+    is_taken("'accumulate_steps': 2, 'optimizer': {'name': 'lars'}");
+    is_taken("'cluster': {'mpi_args': ['-x']}, 'restart': {'max': 3}");
+    is_taken("'lr': {'decay': 'cosine', 'scaling': 'sqrt'}, 'comm': {'overlap': false}");
 }
 
 /* ---- presets */
@@ -581,7 +566,7 @@ Test(job_spec, valid_documents_are_accepted)
 Test(job_spec, a_preset_supplies_what_the_document_does_not_state)
 {
     struct job_spec *spec =
-        job_of("{\"preset\": \"surfsara-24k\", \"data\": {\"train\": \"x\"}, \"epochs\": 3}");
+        job_of("{'preset': 'surfsara-24k', 'data': {'train': 'x'}, 'epochs': 3}");
 
     cr_assert_eq(spec->cluster.nodes, 256);
     cr_assert_float_eq(spec->lr.factor, 0.5, 0);
@@ -605,13 +590,12 @@ Test(job_spec, an_unknown_preset_gets_the_nearest_name)
 {
     struct problems p = {0};
 
-    cr_assert_null(job_parse("{\"preset\": \"surfsara24k\", \"data\": {\"train\": \"x\"}}", &p));
+    cr_assert_null(job_parse("{'preset': 'surfsara24k', 'data': {'train': 'x'}}", &p));
     cr_assert_eq(p.count, 1);
     cr_assert_str_eq(p.items[0].pointer, "/preset");
     cr_assert_str_eq(p.items[0].suggestion, "surfsara-24k");
     problems_clear(&p);
-    cr_assert_null(
-        job_parse("{\"preset\": \"../surfsara-24k\", \"data\": {\"train\": \"x\"}}", &p));
+    cr_assert_null(job_parse("{'preset': '../surfsara-24k', 'data': {'train': 'x'}}", &p));
     problems_clear(&p);
 }
 
@@ -627,7 +611,7 @@ Test(job_spec, every_preset_is_valid_and_names_its_source)
         cr_assert_not_null(json_string_value(json_object_get(entry, "description")), "%s", name);
         cr_assert_not_null(json_string_value(json_object_get(entry, "source")), "%s", name);
         cr_assert_null(json_object_get(json_object_get(entry, "document"), "source"), "%s", name);
-        snprintf(text, sizeof text, "{\"preset\": \"%s\", \"data\": {\"train\": \"x\"}}", name);
+        snprintf(text, sizeof text, "{'preset': '%s', 'data': {'train': 'x'}}", name);
         job_spec_destroy(job_of(text));
     }
     json_decref(list);
@@ -752,8 +736,8 @@ static void refuse_env(json_t *env, struct problems *problems)
 Test(job_spec, variables_keep_their_order_and_are_found_by_name)
 {
     struct job_spec *spec =
-        job_of("{\"data\": {\"train\": \"/x\"}, \"cluster\": {\"env\": {\"UCX_TLS\": \"tcp\", "
-               "\"OMP_WAIT_POLICY\": \"active\", \"KMP_AFFINITY\": \"granularity=fine\"}}}");
+        job_of("{'data': {'train': '/x'}, 'cluster': {'env': {'UCX_TLS': 'tcp', 'OMP_WAIT_POLICY': "
+               "'active', 'KMP_AFFINITY': 'granularity=fine'}}}");
 
     cr_assert_eq(spec->cluster.env_count, 3);
     cr_assert_str_eq(spec->cluster.env[0], "UCX_TLS=tcp");
@@ -901,7 +885,7 @@ Test(job_spec, a_list_of_strings_ends_with_null)
 {
     for (int count = 1; count <= 8; count++) {
         char text[300], *end = text;
-        end += sprintf(end, "{\"data\": {\"train\": \"x\"}, \"cluster\": {\"mpi_args\": [");
+        end += sprintf(end, "{'data': {'train': 'x'}, 'cluster': {'mpi_args': [");
         for (int i = 0; i < count; i++)
             end += sprintf(end, "%s\"--x\"", i ? ", " : "");
         sprintf(end, "]}}");
@@ -916,7 +900,7 @@ static void optimizer_gives(const char *optimizer, double base, enum job_scaling
 {
     char text[256];
 
-    snprintf(text, sizeof text, "{\"data\": {\"train\": \"x\"}, \"optimizer\": {%s}}", optimizer);
+    snprintf(text, sizeof text, "{'data': {'train': 'x'}, 'optimizer': {%s}}", optimizer);
     struct job_spec *spec = job_of(text);
     cr_assert_eq(spec->lr.base, base, "%s", optimizer);
     cr_assert_eq(spec->lr.scaling, scaling, "%s", optimizer);
@@ -929,29 +913,28 @@ static void optimizer_gives(const char *optimizer, double base, enum job_scaling
 Test(job_spec, defaults_depend_on_the_optimiser)
 {
     optimizer_gives("", 0.1, JOB_SCALING_LINEAR, 5e-5, 0.9, 1e-8);
-    optimizer_gives("\"name\": \"lars\"", 0.1, JOB_SCALING_LINEAR, 5e-5, 0.9, 1e-8);
-    optimizer_gives("\"name\": \"adam\"", 0.001, JOB_SCALING_SQRT, 0, 0.9, 1e-8);
-    optimizer_gives("\"name\": \"adamw\"", 0.001, JOB_SCALING_SQRT, 0.01, 0.9, 1e-8);
-    optimizer_gives("\"name\": \"rmsprop\"", 0.001, JOB_SCALING_SQRT, 0, 0, 1e-8);
-    optimizer_gives("\"name\": \"adagrad\"", 0.01, JOB_SCALING_SQRT, 0, 0.9, 1e-10);
-    optimizer_gives("\"name\": \"adadelta\"", 1, JOB_SCALING_SQRT, 0, 0.9, 1e-6);
-    optimizer_gives("\"name\": \"adagrad\", \"eps\": 1e-3, \"weight_decay\": 0.1", 0.01,
-                    JOB_SCALING_SQRT, 0.1, 0.9, 1e-3);
+    optimizer_gives("'name': 'lars'", 0.1, JOB_SCALING_LINEAR, 5e-5, 0.9, 1e-8);
+    optimizer_gives("'name': 'adam'", 0.001, JOB_SCALING_SQRT, 0, 0.9, 1e-8);
+    optimizer_gives("'name': 'adamw'", 0.001, JOB_SCALING_SQRT, 0.01, 0.9, 1e-8);
+    optimizer_gives("'name': 'rmsprop'", 0.001, JOB_SCALING_SQRT, 0, 0, 1e-8);
+    optimizer_gives("'name': 'adagrad'", 0.01, JOB_SCALING_SQRT, 0, 0.9, 1e-10);
+    optimizer_gives("'name': 'adadelta'", 1, JOB_SCALING_SQRT, 0, 0.9, 1e-6);
+    optimizer_gives("'name': 'adagrad', 'eps': 1e-3, 'weight_decay': 0.1", 0.01, JOB_SCALING_SQRT,
+                    0.1, 0.9, 1e-3);
 }
 
 Test(job_spec, defaults_depend_on_the_network)
 {
-    struct job_spec *s =
-        job_of("{\"data\": {\"train\": \"synthetic\"}, \"model\": {\"arch\": \"cnn\"}}");
+    struct job_spec *s = job_of("{'data': {'train': 'synthetic'}, 'model': {'arch': 'cnn'}}");
 
     cr_assert(s->model.classes == 10 && s->model.image_size == 28 && s->model.dropout == 0.4 &&
               s->data.preprocess == JOB_PREPROCESS_WHOLE && !s->data.augment);
     job_spec_destroy(s);
-    s = job_of("{\"data\": {\"train\": \"synthetic\", \"augment\": true}, "
-               "\"model\": {\"arch\": \"cnn\", \"dropout\": 0, \"classes\": 5}}");
+    s = job_of("{'data': {'train': 'synthetic', 'augment': true}, 'model': {'arch': 'cnn', "
+               "'dropout': 0, 'classes': 5}}");
     cr_assert(s->model.classes == 5 && s->model.dropout == 0 && s->data.augment);
     job_spec_destroy(s);
-    s = job_of("{\"data\": {\"train\": \"synthetic\"}}");
+    s = job_of("{'data': {'train': 'synthetic'}}");
     cr_assert(s->model.classes == 1000 && s->model.image_size == 224 && s->model.dropout == 0 &&
               s->model.width == 1 && s->data.preprocess == JOB_PREPROCESS_TPU);
     job_spec_destroy(s);
@@ -963,8 +946,7 @@ static void model_refused(const char *model, const char *data, const char *point
     struct problems problems = {0};
     char text[256];
 
-    snprintf(text, sizeof text, "{\"data\": {\"train\": \"synthetic\"%s}, \"model\": {%s}}", data,
-             model);
+    snprintf(text, sizeof text, "{'data': {'train': 'synthetic'%s}, 'model': {%s}}", data, model);
     cr_assert_null(job_parse(text, &problems), "%s", text);
     const struct problem *p = problem_at(&problems, pointer);
     cr_assert(p && strstr(p->message, words), "%s: %s", text, p ? p->message : "nothing");
@@ -973,12 +955,11 @@ static void model_refused(const char *model, const char *data, const char *point
 
 Test(job_spec, the_network_restricts_size_width_and_dropout)
 {
-    model_refused("\"image_size\": 28", "", "/model/image_size", "at least 32");
-    model_refused("\"arch\": \"cnn\"", ", \"preprocess\": \"tpu\"", "/data/preprocess",
-                  "\"whole\"");
-    model_refused("\"arch\": \"resnext50_32x4d\", \"width\": 1.5", "", "/model/width", "groups");
-    model_refused("\"width\": 9", "", "/model/width", "0.0625");
-    model_refused("\"dropout\": 1", "", "/model/dropout", "below 1");
+    model_refused("'image_size': 28", "", "/model/image_size", "at least 32");
+    model_refused("'arch': 'cnn'", ", 'preprocess': 'tpu'", "/data/preprocess", "\"whole\"");
+    model_refused("'arch': 'resnext50_32x4d', 'width': 1.5", "", "/model/width", "groups");
+    model_refused("'width': 9", "", "/model/width", "0.0625");
+    model_refused("'dropout': 1", "", "/model/dropout", "below 1");
 }
 
 /* Each problem of a schedule of sizes, all at once, and the sizes of right ones. */
@@ -987,8 +968,8 @@ static void sizes_refused(const char *value, size_t count, const char *words)
     struct problems problems = {0};
     char text[320];
 
-    snprintf(text, sizeof text,
-             "{\"data\": {\"train\": \"synthetic\"}, \"model\": {\"image_size\": %s}}", value);
+    snprintf(text, sizeof text, "{'data': {'train': 'synthetic'}, 'model': {'image_size': %s}}",
+             value);
     cr_assert_null(job_parse(text, &problems), "%s", text);
     char *all = problems_to_text(&problems);
     cr_assert_eq(problems.count, count, "%s: %s", value, all);
@@ -1007,15 +988,15 @@ Test(job_spec, invalid_sizes_by_epoch_are_refused)
     sizes_refused("[[0, 192], [5, 160]]", 1, "goes back to 160 pixels after 192");
     sizes_refused("[[0, 192], [5], [6, 20], [-1, 1.5]]", 4, "must be a pair");
     sizes_refused("[[0, 30], [5, 160]]", 1, "at least 32");
-    sizes_refused("{\"from\": 160}", 2, "must be two epochs");
-    sizes_refused("{\"from\": 160, \"to\": 192, \"ramp\": [7, 6]}", 1, "goes backwards");
-    sizes_refused("{\"from\": 192, \"to\": 160, \"ramp\": [6, 7]}", 1, "must not shrink");
-    sizes_refused("{\"from\": 150, \"to\": 192, \"ramp\": [6, 7]}", 1, "a multiple of 32");
-    sizes_refused("{\"from\": 160, \"to\": 192, \"ramp\": [6, 7], \"multiple\": 1}", 1,
+    sizes_refused("{'from': 160}", 2, "must be two epochs");
+    sizes_refused("{'from': 160, 'to': 192, 'ramp': [7, 6]}", 1, "goes backwards");
+    sizes_refused("{'from': 192, 'to': 160, 'ramp': [6, 7]}", 1, "must not shrink");
+    sizes_refused("{'from': 150, 'to': 192, 'ramp': [6, 7]}", 1, "a multiple of 32");
+    sizes_refused("{'from': 160, 'to': 192, 'ramp': [6, 7], 'multiple': 1}", 1,
                   "makes 33 sizes, more than 16");
-    sizes_refused("{\"from\": 160, \"to\": 192, \"ramp\": [6, 7], \"by\": 1, \"multiple\": 0}", 2,
+    sizes_refused("{'from': 160, 'to': 192, 'ramp': [6, 7], 'by': 1, 'multiple': 0}", 2,
                   "from, to, ramp and multiple only");
-    model_refused("\"arch\": \"cnn\", \"image_size\": [[0, 28], [1, 32]]", "", "/model/image_size",
+    model_refused("'arch': 'cnn', 'image_size': [[0, 28], [1, 32]]", "", "/model/image_size",
                   "one size");
 }
 
@@ -1023,8 +1004,8 @@ static void sizes_are(const char *value, const char *expected, int64_t largest)
 {
     char text[320];
 
-    snprintf(text, sizeof text,
-             "{\"data\": {\"train\": \"synthetic\"}, \"model\": {\"image_size\": %s}}", value);
+    snprintf(text, sizeof text, "{'data': {'train': 'synthetic'}, 'model': {'image_size': %s}}",
+             value);
     struct job_spec *spec = job_of(text);
     struct job_sizes list = spec->model.sizes;
     list.ramps = false;
@@ -1043,25 +1024,24 @@ static void sizes_are(const char *value, const char *expected, int64_t largest)
 
 Test(job_spec, invalid_batch_schedules_are_refused)
 {
-    model_refused(
-        "\"image_size\": [[0, 128], [1.5, 160]]}, \"batch_schedule\": \"fill\", \"lr\": {", "",
-        "/batch_schedule", "whole epochs, or set steps_rounding");
-    model_refused("\"image_size\": [[0, 128], [2, 160]]}, \"batch_schedule\": \"fill\", "
-                  "\"restart\": {\"on_fewer_nodes\": \"keep_batch\"",
+    model_refused("'image_size': [[0, 128], [1.5, 160]]}, 'batch_schedule': 'fill', 'lr': {", "",
+                  "/batch_schedule", "whole epochs, or set steps_rounding");
+    model_refused("'image_size': [[0, 128], [2, 160]]}, 'batch_schedule': 'fill', 'restart': "
+                  "{'on_fewer_nodes': 'keep_batch'",
                   "", "/restart/on_fewer_nodes", "must be \"rescale\"");
-    model_refused("}, \"batch_schedule\": {\"from\": 1", "", "/batch_schedule", "one of");
+    model_refused("}, 'batch_schedule': {'from': 1", "", "/batch_schedule", "one of");
 }
 
 Test(job_spec, invalid_eval_sizes_and_averages_are_refused)
 {
-    model_refused("}, \"eval\": {\"image_size\": 31", "", "/eval/image_size", "at least 32");
-    model_refused("\"arch\": \"cnn\"}, \"eval\": {\"image_size\": 32", "", "/eval/image_size",
+    model_refused("}, 'eval': {'image_size': 31", "", "/eval/image_size", "at least 32");
+    model_refused("'arch': 'cnn'}, 'eval': {'image_size': 32", "", "/eval/image_size",
                   "model.image_size with arch");
-    model_refused("}, \"ema\": {\"decay\": 1", "", "/ema/decay", "below 1");
-    model_refused("}, \"epochs\": 3, \"ema\": {\"decay\": 0.9, \"from_epoch\": 3", "",
-                  "/ema/from_epoch", "before the end");
-    model_refused("}, \"mode\": \"eval\", \"ema\": {\"decay\": 0.9", ", \"eval\": \"synthetic\"",
-                  "/ema/decay", "mode");
+    model_refused("}, 'ema': {'decay': 1", "", "/ema/decay", "below 1");
+    model_refused("}, 'epochs': 3, 'ema': {'decay': 0.9, 'from_epoch': 3", "", "/ema/from_epoch",
+                  "before the end");
+    model_refused("}, 'mode': 'eval', 'ema': {'decay': 0.9", ", 'eval': 'synthetic'", "/ema/decay",
+                  "mode");
 }
 
 Test(job_spec, sizes_by_epoch_are_expanded)
@@ -1069,43 +1049,42 @@ Test(job_spec, sizes_by_epoch_are_expanded)
     sizes_are("160", "[[0,160]]", 160);
     sizes_are("[[0, 160], [16.5, 192]]", "[[0,160],[16.5,192]]", 192);
     /* FFCV's: half of the way is at epoch 11.5, and the next one begins at 12. */
-    sizes_are("{\"from\": 160, \"to\": 192, \"ramp\": [6, 17]}", "[[0,160],[12,192]]", 192);
-    sizes_are("{\"from\": 128, \"to\": 192, \"ramp\": [0, 4], \"multiple\": 16}",
+    sizes_are("{'from': 160, 'to': 192, 'ramp': [6, 17]}", "[[0,160],[12,192]]", 192);
+    sizes_are("{'from': 128, 'to': 192, 'ramp': [0, 4], 'multiple': 16}",
               "[[0,128],[1,144],[2,160],[3,176],[4,192]]", 192);
 }
 
 Test(job_spec, loss_scale_and_bf16_gradients_need_training_in_bf16)
 {
-    static const char eval[] = ", \"eval\": \"synthetic\"}, \"mode\": \"eval\", \"checkpoint\": {";
-    static const char bf16[] = "}, \"precision\": \"bf16\", \"loss_scale\": 128, \"comm\": {";
+    static const char eval[] = ", 'eval': 'synthetic'}, 'mode': 'eval', 'checkpoint': {";
+    static const char bf16[] = "}, 'precision': 'bf16', 'loss_scale': 128, 'comm': {";
 
-    model_refused("}, \"loss_scale\": 128, \"comm\": {", "", "/loss_scale",
-                  "precision to \"bf16\"");
-    model_refused("}, \"loss_scale\": 0, \"comm\": {", "", "/loss_scale", "0");
+    model_refused("}, 'loss_scale': 128, 'comm': {", "", "/loss_scale", "precision to \"bf16\"");
+    model_refused("}, 'loss_scale': 0, 'comm': {", "", "/loss_scale", "0");
     model_refused(bf16, eval, "/loss_scale", "no gradients");
-    model_refused("}, \"comm\": {\"dtype\": \"bf16\"", eval, "/comm/dtype", "no gradients");
-    is_taken("\"precision\": \"bf16\", \"loss_scale\": 128");
-    is_taken("\"comm\": {\"dtype\": \"bf16\"}");
+    model_refused("}, 'comm': {'dtype': 'bf16'", eval, "/comm/dtype", "no gradients");
+    is_taken("'precision': 'bf16', 'loss_scale': 128");
+    is_taken("'comm': {'dtype': 'bf16'}");
 }
 
 Test(job_spec, bf16_restricts_width_gemm_and_network)
 {
-    static const char bf16[] = "}, \"precision\": \"bf16\", \"checkpoint\": {";
+    static const char bf16[] = "}, 'precision': 'bf16', 'checkpoint': {";
     char model[128];
 
-    snprintf(model, sizeof model, "\"width\": 0.75%s", bf16);
+    snprintf(model, sizeof model, "'width': 0.75%s", bf16);
     model_refused(model, "", "/model/width", "multiples of 32");
-    snprintf(model, sizeof model, "\"gemm\": \"openblas\"%s", bf16);
+    snprintf(model, sizeof model, "'gemm': 'openblas'%s", bf16);
     model_refused(model, "", "/model/gemm", "fp32");
-    snprintf(model, sizeof model, "\"arch\": \"cnn\", \"image_size\": 28%s", bf16);
-    model_refused(model, ", \"preprocess\": \"whole\"", "/precision", "not supported");
+    snprintf(model, sizeof model, "'arch': 'cnn', 'image_size': 28%s", bf16);
+    model_refused(model, ", 'preprocess': 'whole'", "/precision", "not supported");
 }
 
 static void core_is(const char *value, int64_t stored)
 {
     char text[96];
 
-    snprintf(text, sizeof text, "{\"data\": {\"train\": \"x\"}, \"comm\": {\"core\": %s}}", value);
+    snprintf(text, sizeof text, "{'data': {'train': 'x'}, 'comm': {'core': %s}}", value);
     struct job_spec *spec = job_of(text);
     json_t *whole = job_spec_to_json(spec), *wanted = json_loads(value, JSON_DECODE_ANY, NULL);
     cr_expect_eq(spec->comm.core, stored, "%s: %lld", value, (long long)spec->comm.core);

@@ -113,7 +113,7 @@ static double peak_of(const char *lr, int64_t batch)
 {
     char text[256];
 
-    snprintf(text, sizeof text, "{\"data\": {\"train\": \"x\"}, \"lr\": {%s}}", lr);
+    snprintf(text, sizeof text, "{'data': {'train': 'x'}, 'lr': {%s}}", lr);
     struct job_spec *spec = job_of(text);
     double peak = lr_peak(spec, batch);
     job_spec_destroy(spec);
@@ -122,18 +122,17 @@ static double peak_of(const char *lr, int64_t batch)
 
 Test(lr_schedule, scaling_rules)
 {
-    cr_assert_eq(peak_of("\"factor\": 0.5", 24576), 4.8);
-    cr_assert_eq(peak_of("\"base\": 0.1", 8192), 3.2);
-    cr_assert_eq(peak_of("\"base\": 0.256", 1024), 1.024);
-    cr_assert_eq(peak_of("\"base\": 0.01, \"base_batch\": 32, \"scaling\": \"sqrt\"", 32 * 64),
-                 0.08);
-    cr_assert_eq(peak_of("\"factor\": 1}, \"optimizer\": {\"name\": \"adam\"", 1024), 0.002);
-    cr_assert_eq(peak_of("\"base\": 17, \"scaling\": \"none\"", 8192), 17.0);
+    cr_assert_eq(peak_of("'factor': 0.5", 24576), 4.8);
+    cr_assert_eq(peak_of("'base': 0.1", 8192), 3.2);
+    cr_assert_eq(peak_of("'base': 0.256", 1024), 1.024);
+    cr_assert_eq(peak_of("'base': 0.01, 'base_batch': 32, 'scaling': 'sqrt'", 32 * 64), 0.08);
+    cr_assert_eq(peak_of("'factor': 1}, 'optimizer': {'name': 'adam'", 1024), 0.002);
+    cr_assert_eq(peak_of("'base': 17, 'scaling': 'none'", 8192), 17.0);
 }
 
 Test(lr_schedule, start_is_the_base_but_not_above_the_peak)
 {
-    struct job_spec *spec = job_of("{\"data\": {\"train\": \"x\"}}");
+    struct job_spec *spec = job_of("{'data': {'train': 'x'}}");
 
     cr_assert_eq(lr_start(spec, 4.8), 0.1);
     cr_assert_eq(lr_start(spec, 0.05), 0.05);

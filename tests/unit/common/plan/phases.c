@@ -7,12 +7,12 @@
 
 #include "tests/unit/common/job.h"
 
-#define NETWORK "\"arch\": \"resnet18\", \"stem\": \"small\", \"classes\": 10, "
+#define NETWORK "'arch': 'resnet18', 'stem': 'small', 'classes': 10, "
 #define THREE                                                                                      \
-    "{\"data\": {\"train\": \"x\"}, \"model\": {" NETWORK                                          \
-    "\"image_size\": [[0, 32], [2, 48], [5, 64]]}, \"batch_per_worker\": 16, "                     \
-    "\"batch_schedule\": \"fill\", \"epochs\": 6, \"lr\": {\"warmup_epochs\": 1, \"base\": 0.1, "  \
-    "\"base_batch\": 32, \"scaling\": \"%s\"}, \"steps_rounding\": \"%s\"}"
+    "{'data': {'train': 'x'}, 'model': {" NETWORK                                                  \
+    "'image_size': [[0, 32], [2, 48], [5, 64]]}, 'batch_per_worker': 16, "                         \
+    "'batch_schedule': 'fill', 'epochs': 6, 'lr': {'warmup_epochs': 1, 'base': 0.1, "              \
+    "'base_batch': 32, 'scaling': '%s'}, 'steps_rounding': '%s'}"
 
 static struct plan *plan_with(const char *text, struct plan_speed speed, int64_t images,
                               struct problems *problems)
@@ -48,8 +48,8 @@ Test(phases, each_size_has_the_batch_that_fills_the_memory_of_the_last)
 {
     struct plan *plan = plan_of_three("linear", "floor", 1000);
     static const int64_t batches[] = {64, 24, 16}; /* 16 x (64/32)^2; 28.4 in eights */
-    struct plan *last = right_plan("{\"data\": {\"train\": \"x\"}, \"model\": {" NETWORK
-                                   "\"image_size\": 64}, \"batch_per_worker\": 16}",
+    struct plan *last = right_plan("{'data': {'train': 'x'}, 'model': {" NETWORK
+                                   "'image_size': 64}, 'batch_per_worker': 16}",
                                    1000);
 
     cr_assert_eq(plan->phase_count, 3);
@@ -174,10 +174,9 @@ Test(phases, a_phase_shorter_than_a_step_gives_way_to_the_next)
 
     for (int k = 0; k < 3; k++) {
         snprintf(text, sizeof text,
-                 "{\"data\": {\"train\": \"x\"}, \"model\": {" NETWORK
-                 "\"image_size\": %s}, \"cluster\": {\"workers_per_node\": 1}, "
-                 "\"batch_per_worker\": 16, \"batch_schedule\": \"fill\", \"epochs\": 2, "
-                 "\"steps_rounding\": \"exact\"}",
+                 "{'data': {'train': 'x'}, 'model': {" NETWORK
+                 "'image_size': %s}, 'cluster': {'workers_per_node': 1}, 'batch_per_worker': 16, "
+                 "'batch_schedule': 'fill', 'epochs': 2, 'steps_rounding': 'exact'}",
                  sizes[k]);
         struct plan *plan = right_plan(text, 1000);
         const struct plan_phase *p = plan->phases;
@@ -278,8 +277,8 @@ Test(phases, the_plan_lists_the_phases)
 
 Test(phases, a_constant_batch_has_one_phase_and_lists_none)
 {
-    struct plan *plan = right_plan("{\"data\": {\"train\": \"x\"}, \"model\": {" NETWORK
-                                   "\"image_size\": [[0, 32], [2, 64]]}, \"batch_per_worker\": 16}",
+    struct plan *plan = right_plan("{'data': {'train': 'x'}, 'model': {" NETWORK
+                                   "'image_size': [[0, 32], [2, 64]]}, 'batch_per_worker': 16}",
                                    1000);
     json_t *json = plan_to_json(plan);
 
@@ -294,9 +293,9 @@ Test(phases, a_run_that_ends_early_lists_the_phases_it_reaches)
 {
     char text[512];
     snprintf(text, sizeof text,
-             "{\"data\": {\"train\": \"x\"}, \"model\": {" NETWORK
-             "\"image_size\": [[0, 32], [2, 64]]}, \"batch_per_worker\": 16, \"steps\": 9, "
-             "\"batch_schedule\": \"fill\"}");
+             "{'data': {'train': 'x'}, 'model': {" NETWORK
+             "'image_size': [[0, 32], [2, 64]]}, 'batch_per_worker': 16, 'steps': 9, "
+             "'batch_schedule': 'fill'}");
     struct plan *plan = right_plan(text, 1000);
     json_t *json = plan_to_json(plan);
 

@@ -39,7 +39,7 @@ static bool plan_warns(const struct plan *plan, const char *words)
     return false;
 }
 
-#define SURFSARA "{\"preset\": \"surfsara-24k\", \"data\": {\"train\": \"x\"}}"
+#define SURFSARA "{'preset': 'surfsara-24k', 'data': {'train': 'x'}}"
 
 /* The document's own example: 24576, 52, 260, 4680, 0.1, 4.8. */
 Test(plan, surfsara_24k_is_the_documents_example)
@@ -63,8 +63,8 @@ Test(plan, surfsara_24k_is_the_documents_example)
 
 Test(plan, keys_without_effect_are_warned_of)
 {
-    struct plan *plan = right_plan_of("{\"data\": {\"train\": \"synthetic\", \"eval_images\": 10}, "
-                                      "\"profile\": {\"steps\": [5, 8]}, \"steps\": 3}",
+    struct plan *plan = right_plan_of("{'data': {'train': 'synthetic', 'eval_images': 10}, "
+                                      "'profile': {'steps': [5, 8]}, 'steps': 3}",
                                       100);
 
     cr_assert(plan_warns(plan, "data.eval_images has no effect without data.eval"));
@@ -76,9 +76,9 @@ Test(plan, too_few_images_name_what_takes_too_many)
 {
     struct problems problems = {0};
 
-    cr_assert_null(plan_document("{\"data\": {\"train\": \"synthetic\"}, \"batch_per_worker\": 1, "
-                                 "\"accumulate_steps\": 1024}",
-                                 1000, &problems));
+    cr_assert_null(plan_document(
+        "{'data': {'train': 'synthetic'}, 'batch_per_worker': 1, 'accumulate_steps': 1024}", 1000,
+        &problems));
     cr_assert_eq(problems.count, 1);
     cr_assert_str_eq(problems.items[0].pointer, "/accumulate_steps");
     problems_clear(&problems);
@@ -88,8 +88,8 @@ Test(plan, too_few_images_name_what_takes_too_many)
 Test(plan, node_local_data_are_bound_by_the_node_with_the_fewest)
 {
     struct job_spec *spec =
-        job_of("{\"data\": {\"train\": \"x\", \"locality\": \"node\"}, \"batch_per_worker\": 4, "
-               "\"cluster\": {\"nodes\": 2, \"workers_per_node\": 2}}");
+        job_of("{'data': {'train': 'x', 'locality': 'node'}, 'batch_per_worker': 4, 'cluster': "
+               "{'nodes': 2, 'workers_per_node': 2}}");
     struct plan_inputs inputs = {
         .train_images = 100, .node_images_least = 44, .node_images_most = 56};
     struct problems problems = {0};
@@ -110,10 +110,10 @@ Test(plan, node_local_data_are_bound_by_the_node_with_the_fewest)
 /* SURFsara's printed log: 90 epochs at 8,192 are 14,075 steps. */
 Test(plan, exact_epochs_are_not_rounded_to_steps)
 {
-    struct plan *plan = right_plan_of(
-        "{\"data\": {\"train\": \"x\"}, \"global_batch\": 8192, \"cluster\": {\"nodes\": 128}, "
-        "\"steps_rounding\": \"exact\", \"lr\": {\"decay\": \"step\"}}",
-        1281167);
+    struct plan *plan =
+        right_plan_of("{'data': {'train': 'x'}, 'global_batch': 8192, 'cluster': {'nodes': 128}, "
+                      "'steps_rounding': 'exact', 'lr': {'decay': 'step'}}",
+                      1281167);
 
     cr_assert_eq(plan->steps_per_epoch, 156);
     cr_assert_eq(plan->train_steps, 14075);
@@ -140,7 +140,7 @@ static void preset_gives(const char *name, int64_t batch, int64_t warmup, int64_
 {
     char text[128];
 
-    snprintf(text, sizeof text, "{\"preset\": \"%s\", \"data\": {\"train\": \"x\"}}", name);
+    snprintf(text, sizeof text, "{'preset': '%s', 'data': {'train': 'x'}}", name);
     struct plan *plan = right_plan_of(text, 1281167);
     cr_assert_eq(plan->global_batch, batch, "%s", name);
     cr_assert_eq(plan->warmup_steps, warmup, "%s: %lld", name, (long long)plan->warmup_steps);
@@ -164,8 +164,7 @@ Test(plan, every_other_preset_has_its_published_numbers)
 
 Test(plan, a_preset_of_bf16_sets_the_precision)
 {
-    struct job_spec *spec =
-        job_of("{\"preset\": \"habana-resnext101\", \"data\": {\"train\": \"x\"}}");
+    struct job_spec *spec = job_of("{'preset': 'habana-resnext101', 'data': {'train': 'x'}}");
 
     cr_assert_eq(spec->precision, JOB_PRECISION_BF16, "as the document's -dt bf16");
     job_spec_destroy(spec);
@@ -175,7 +174,7 @@ static int64_t memory_with(const char *optimizer)
 {
     char text[256];
 
-    snprintf(text, sizeof text, "{\"data\": {\"train\": \"x\"}, \"optimizer\": {%s}}", optimizer);
+    snprintf(text, sizeof text, "{'data': {'train': 'x'}, 'optimizer': {%s}}", optimizer);
     struct plan *plan = right_plan_of(text, 1281167);
     int64_t bytes = plan->memory_bytes_per_worker;
     plan_destroy(plan);
@@ -186,8 +185,8 @@ static int64_t memory_of_threads(int threads)
 {
     char text[128];
 
-    snprintf(text, sizeof text,
-             "{\"data\": {\"train\": \"x\"}, \"cluster\": {\"threads_per_worker\": %d}}", threads);
+    snprintf(text, sizeof text, "{'data': {'train': 'x'}, 'cluster': {'threads_per_worker': %d}}",
+             threads);
     struct plan *plan = right_plan_of(text, 1281167);
     int64_t bytes = plan->memory_bytes_per_worker;
     plan_destroy(plan);
@@ -208,11 +207,10 @@ static struct plan *plan_of_threads(int batch, int threads, int size, const char
 {
     char text[256];
 
-    snprintf(
-        text, sizeof text,
-        "{\"data\": {\"train\": \"x\"}, \"batch_per_worker\": %d, \"model\": {\"arch\": \"%s\", "
-        "\"image_size\": %d}, \"cluster\": {\"workers_per_node\": 2, \"threads_per_worker\": %d}}",
-        batch, arch, size, threads);
+    snprintf(text, sizeof text,
+             "{'data': {'train': 'x'}, 'batch_per_worker': %d, 'model': {'arch': '%s', "
+             "'image_size': %d}, 'cluster': {'workers_per_node': 2, 'threads_per_worker': %d}}",
+             batch, arch, size, threads);
     return right_plan_of(text, 1281167);
 }
 
@@ -249,30 +247,29 @@ Test(plan, warns_of_a_batch_too_small_for_its_threads)
 
 Test(plan, memory_counts_what_the_optimiser_remembers)
 {
-    int64_t one = 4ll * 25557032, sgd = memory_with("\"name\": \"sgd\"");
+    int64_t one = 4ll * 25557032, sgd = memory_with("'name': 'sgd'");
 
-    cr_assert_eq(memory_with("\"name\": \"lars\""), sgd);
-    cr_assert_eq(memory_with("\"name\": \"adam\""), sgd + one);
-    cr_assert_eq(memory_with("\"name\": \"adagrad\""), sgd);
-    cr_assert_eq(memory_with("\"name\": \"adadelta\""), sgd + one);
-    cr_assert_eq(memory_with("\"name\": \"rmsprop\""), sgd);
-    cr_assert_eq(memory_with("\"name\": \"rmsprop\", \"momentum\": 0.9, \"centered\": true"),
+    cr_assert_eq(memory_with("'name': 'lars'"), sgd);
+    cr_assert_eq(memory_with("'name': 'adam'"), sgd + one);
+    cr_assert_eq(memory_with("'name': 'adagrad'"), sgd);
+    cr_assert_eq(memory_with("'name': 'adadelta'"), sgd + one);
+    cr_assert_eq(memory_with("'name': 'rmsprop'"), sgd);
+    cr_assert_eq(memory_with("'name': 'rmsprop', 'momentum': 0.9, 'centered': true"),
                  sgd + 2 * one);
 }
 
 Test(plan, says_which_keys_the_optimiser_does_not_use)
 {
     struct plan *plan = right_plan_of(
-        "{\"data\": {\"train\": \"x\"}, \"optimizer\": {\"beta1\": 0.8, \"eps\": 1e-8, "
-        "\"lars_eta\": 0.01}}",
+        "{'data': {'train': 'x'}, 'optimizer': {'beta1': 0.8, 'eps': 1e-8, 'lars_eta': 0.01}}",
         1281167);
 
     cr_assert(plan_warns(plan, "optimizer.beta1 has no effect with optimizer.name sgd"));
     cr_assert(plan_warns(plan, "optimizer.lars_eta has no effect with optimizer.name sgd"));
     cr_assert_not(plan_warns(plan, "optimizer.eps")); /* at its default */
     plan_destroy(plan);
-    plan = right_plan_of("{\"data\": {\"train\": \"x\"}, \"lr\": {\"base\": 0.1}, \"optimizer\": "
-                         "{\"name\": \"adamw\", \"nesterov\": true, \"beta1\": 0.8}}",
+    plan = right_plan_of("{'data': {'train': 'x'}, 'lr': {'base': 0.1}, 'optimizer': {'name': "
+                         "'adamw', 'nesterov': true, 'beta1': 0.8}}",
                          1281167);
     cr_assert(plan_warns(plan, "optimizer.nesterov has no effect with optimizer.name adamw"));
     cr_assert(
@@ -283,18 +280,18 @@ Test(plan, says_which_keys_the_optimiser_does_not_use)
 
 Test(plan, says_which_keys_the_network_does_not_use)
 {
-    struct plan *plan = right_plan_of(
-        "{\"data\": {\"train\": \"x\"}, \"model\": {\"arch\": \"cnn\", \"winograd\": false, "
-        "\"stem\": \"small\"}, \"optimizer\": {\"decay_bn\": true}}",
-        60000);
+    struct plan *plan =
+        right_plan_of("{'data': {'train': 'x'}, 'model': {'arch': 'cnn', 'winograd': false, "
+                      "'stem': 'small'}, 'optimizer': {'decay_bn': true}}",
+                      60000);
 
     cr_assert(plan_warns(plan, "model.winograd has no effect with model.arch cnn"));
     cr_assert(plan_warns(plan, "model.stem has no effect with model.arch cnn"));
     cr_assert(plan_warns(plan, "optimizer.decay_bn has no effect with model.arch cnn"));
     cr_assert_not(plan_warns(plan, "model.bn_decay"));
     plan_destroy(plan);
-    plan = right_plan_of("{\"data\": {\"train\": \"x\"}, \"model\": {\"arch\": \"cnn\"}, "
-                         "\"optimizer\": {\"name\": \"lars\", \"decay_bn\": true}}",
+    plan = right_plan_of("{'data': {'train': 'x'}, 'model': {'arch': 'cnn'}, 'optimizer': {'name': "
+                         "'lars', 'decay_bn': true}}",
                          60000);
     cr_assert_not(plan_warns(plan, "decay_bn"), "LARS spares biases by it");
     plan_destroy(plan);
@@ -304,8 +301,7 @@ Test(plan, says_which_keys_the_network_does_not_use)
 Test(plan, knows_the_memory_of_the_small_network)
 {
     struct plan *plan = right_plan_of(
-        "{\"data\": {\"train\": \"x\"}, \"model\": {\"arch\": \"cnn\"}, \"batch_per_worker\": 48}",
-        60000);
+        "{'data': {'train': 'x'}, 'model': {'arch': 'cnn'}, 'batch_per_worker': 48}", 60000);
     double parameters = 4.0 * 3274634, y = 28 * 28 * 32 + 14 * 14 * 64;
 
     cr_assert_gt((double)plan->memory_bytes_per_worker, 3 * parameters + 48 * 4 * 1.8 * y);
@@ -317,9 +313,8 @@ Test(plan, knows_the_memory_of_the_small_network)
 /* 1281167 images in batches of 96: 13345 steps an epoch. */
 Test(plan, follows_the_sizes_of_images)
 {
-    const char *text =
-        "{\"data\": {\"train\": \"x\"}, \"epochs\": 4, \"lr\": {\"warmup_epochs\": 1}, "
-        "\"model\": {\"image_size\": [[0, 112], [1, 160], [3, 224], [9, 256]]}}";
+    const char *text = "{'data': {'train': 'x'}, 'epochs': 4, 'lr': {'warmup_epochs': 1}, 'model': "
+                       "{'image_size': [[0, 112], [1, 160], [3, 224], [9, 256]]}}";
     struct plan *plan = right_plan_of(text, 1281167);
     struct job_spec *spec = job_of(text);
     int64_t step = plan->steps_per_epoch;
@@ -336,7 +331,7 @@ Test(plan, follows_the_sizes_of_images)
     cr_assert_not_null(json_object_get(plan->explain, "image_sizes"));
     job_spec_destroy(spec);
     plan_destroy(plan);
-    plan = right_plan_of("{\"data\": {\"train\": \"x\"}}", 1281167);
+    plan = right_plan_of("{'data': {'train': 'x'}}", 1281167);
     cr_assert(plan->size_cost == 1 && plan->size_count == 1);
     cr_assert_null(json_object_get(plan->explain, "image_sizes"));
     plan_destroy(plan);
@@ -346,8 +341,7 @@ static double seconds_of_sizes(const char *sizes)
 {
     char text[256];
     snprintf(text, sizeof text,
-             "{\"data\": {\"train\": \"x\"}, \"epochs\": 4, \"model\": {\"image_size\": %s}}",
-             sizes);
+             "{'data': {'train': 'x'}, 'epochs': 4, 'model': {'image_size': %s}}", sizes);
     struct job_spec *spec = job_of(text);
     struct plan_inputs inputs = {.train_images = 1281167, .speed = {.image_seconds = 0.01}};
     struct problems problems = {0};
@@ -366,10 +360,9 @@ Test(plan, small_images_take_less_time)
 
 Test(plan, fractional_epochs_are_rounded_to_steps)
 {
-    struct plan *plan =
-        right_plan_of("{\"data\": {\"train\": \"x\"}, \"batch_per_worker\": 5, \"epochs\": 1.25,"
-                      " \"lr\": {\"warmup_epochs\": 0.25}}",
-                      105);
+    struct plan *plan = right_plan_of("{'data': {'train': 'x'}, 'batch_per_worker': 5, 'epochs': "
+                                      "1.25, 'lr': {'warmup_epochs': 0.25}}",
+                                      105);
 
     cr_assert_eq(plan->steps_per_epoch, 10);
     cr_assert_eq(plan->dropped_images_per_epoch, 5);
@@ -380,10 +373,8 @@ Test(plan, fractional_epochs_are_rounded_to_steps)
 
 Test(plan, steps_override_epochs)
 {
-    struct plan *plan =
-        right_plan_of("{\"data\": {\"train\": \"x\"}, \"batch_per_worker\": 5, \"steps\": 17, "
-                      "\"lr\": {\"start\": 0}}",
-                      100);
+    struct plan *plan = right_plan_of(
+        "{'data': {'train': 'x'}, 'batch_per_worker': 5, 'steps': 17, 'lr': {'start': 0}}", 100);
 
     cr_assert_eq(plan->train_steps, 17);
     cr_assert_eq(plan->lr.train_steps, 17);
@@ -395,16 +386,15 @@ Test(plan, steps_override_epochs)
 /* As lr.base is reached with a larger batch, the rate begins at its peak. */
 Test(plan, a_warm_up_without_effect_is_warned_of)
 {
-    static const char document[] =
-        "{\"data\": {\"train\": \"x\"}, \"batch_per_worker\": 5, \"steps\": 17%s}";
+    static const char document[] = "{'data': {'train': 'x'}, 'batch_per_worker': 5, 'steps': 17%s}";
     static const struct {
         const char *lr;
         bool flat, never;
     } cases[] = {
-        {"",                                 true,  false},
-        {", \"lr\": {\"warmup_epochs\": 0}", false, false},
-        {", \"lr\": {\"start\": 0}",         false, true },
-        {", \"lr\": {\"start\": 1}",         false, true },
+        {"",                             true,  false},
+        {", 'lr': {'warmup_epochs': 0}", false, false},
+        {", 'lr': {'start': 0}",         false, true },
+        {", 'lr': {'start': 1}",         false, true },
     };
     char text[160];
 
@@ -422,25 +412,25 @@ Test(plan, fewer_images_than_the_global_batch_are_refused)
 {
     struct problems p = {0};
 
-    cr_assert_null(plan_document("{\"data\": {\"train\": \"x\"}}", 95, &p));
+    cr_assert_null(plan_document("{'data': {'train': 'x'}}", 95, &p));
     cr_assert_eq(p.count, 1);
     cr_assert_str_eq(p.items[0].pointer, "/batch_per_worker");
     cr_assert_not_null(strstr(p.items[0].message, "at most 47 images per worker"));
     problems_clear(&p);
-    cr_assert_null(plan_document("{\"data\": {\"train\": \"x\"}}", 1, &p));
+    cr_assert_null(plan_document("{'data': {'train': 'x'}}", 1, &p));
     cr_assert_str_eq(p.items[0].pointer, "/cluster/workers_per_node");
     problems_clear(&p);
-    cr_assert_null(plan_document("{\"data\": {\"train\": \"x\"}}", 0, &p));
+    cr_assert_null(plan_document("{'data': {'train': 'x'}}", 0, &p));
     cr_assert_str_eq(p.items[0].pointer, "/data/train_images");
     problems_clear(&p);
-    cr_assert_null(plan_document("{\"data\": {\"train\": \"x\"}, \"epochs\": 0.01}", 960, &p));
+    cr_assert_null(plan_document("{'data': {'train': 'x'}, 'epochs': 0.01}", 960, &p));
     cr_assert_str_eq(p.items[0].pointer, "/epochs");
     problems_clear(&p);
 }
 
 Test(plan, exactly_one_batch_is_enough)
 {
-    struct plan *plan = right_plan_of("{\"data\": {\"train\": \"x\"}}", 96);
+    struct plan *plan = right_plan_of("{'data': {'train': 'x'}}", 96);
 
     cr_assert_eq(plan->steps_per_epoch, 1);
     cr_assert_eq(plan->dropped_images_per_epoch, 0);
@@ -450,8 +440,8 @@ Test(plan, exactly_one_batch_is_enough)
 
 Test(plan, of_an_evaluation_has_no_training_numbers)
 {
-    struct plan *plan = right_plan_of(
-        "{\"mode\": \"eval\", \"model\": {\"init\": \"w\"}, \"data\": {\"eval\": \"e\"}}", 0);
+    struct plan *plan =
+        right_plan_of("{'mode': 'eval', 'model': {'init': 'w'}, 'data': {'eval': 'e'}}", 0);
     json_t *out = plan_to_json(plan);
 
     cr_assert(json_is_null(json_object_get(out, "train_steps")));
@@ -465,8 +455,8 @@ static double planned_memory(int batch, const char *eval)
 {
     char text[128];
 
-    snprintf(text, sizeof text,
-             "{\"data\": {\"train\": \"x\", \"eval\": %s}, \"batch_per_worker\": %d}", eval, batch);
+    snprintf(text, sizeof text, "{'data': {'train': 'x', 'eval': %s}, 'batch_per_worker': %d}",
+             eval, batch);
     struct plan *plan = right_plan_of(text, 1000);
     double bytes = (double)plan->memory_bytes_per_worker;
     plan_destroy(plan);
@@ -488,9 +478,8 @@ Test(plan, memory_of_resnet50)
 
 Test(plan, memory_counts_the_batches_made_ahead)
 {
-    struct plan *three = right_plan_of("{\"data\": {\"train\": \"x\"}}", 1000);
-    struct plan *nine =
-        right_plan_of("{\"data\": {\"train\": \"x\", \"prefetch_batches\": 9}}", 1000);
+    struct plan *three = right_plan_of("{'data': {'train': 'x'}}", 1000);
+    struct plan *nine = right_plan_of("{'data': {'train': 'x', 'prefetch_batches': 9}}", 1000);
 
     cr_assert_eq(nine->memory_bytes_per_worker - three->memory_bytes_per_worker,
                  6ll * 48 * 224 * 224 * 3 * 4);
@@ -500,8 +489,7 @@ Test(plan, memory_counts_the_batches_made_ahead)
 
 Test(plan, prediction_needs_a_measurement)
 {
-    struct job_spec *spec =
-        job_of("{\"data\": {\"train\": \"x\", \"eval\": \"e\"}, \"epochs\": 2}");
+    struct job_spec *spec = job_of("{'data': {'train': 'x', 'eval': 'e'}, 'epochs': 2}");
     struct plan_inputs inputs = {.train_images = 9600, .eval_images = 300};
     struct problems p = {0};
     struct plan *plan = plan_make(spec, &inputs, &p);
@@ -538,16 +526,16 @@ Test(plan, keys_of_the_all_reduce_without_effect_are_warned_of)
     static const struct {
         const char *cluster, *words;
     } cases[] = {
-        {"{\"workers_per_node\": 2}",                 "on one machine" },
-        {"{\"workers_per_node\": 1}",                 "with one worker"},
-        {"{\"nodes\": 2, \"hosts\": [\"a\", \"b\"]}", NULL             },
+        {"{'workers_per_node': 2}",           "on one machine" },
+        {"{'workers_per_node': 1}",           "with one worker"},
+        {"{'nodes': 2, 'hosts': ['a', 'b']}", NULL             },
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char text[256], fusion[64], overlap[64], core[64];
         snprintf(text, sizeof text,
-                 "{\"data\": {\"train\": \"x\"}, \"cluster\": %s, \"comm\": {\"fusion_bytes\": "
-                 "1048576, \"overlap\": false, \"core\": 3, \"dtype\": \"bf16\"}}",
+                 "{'data': {'train': 'x'}, 'cluster': %s, 'comm': {'fusion_bytes': 1048576, "
+                 "'overlap': false, 'core': 3, 'dtype': 'bf16'}}",
                  cases[i].cluster);
         snprintf(fusion, sizeof fusion, "comm.fusion_bytes has no effect %s",
                  cases[i].words ? cases[i].words : "");
@@ -563,13 +551,12 @@ Test(plan, keys_of_the_all_reduce_without_effect_are_warned_of)
                      text);
         plan_destroy(plan);
     }
-    struct plan *plan =
-        right_plan_of("{\"data\": {\"train\": \"x\"}, \"comm\": {\"core\": \"none\"}, "
-                      "\"cluster\": {\"nodes\": 2, \"hosts\": [\"a\", \"b\"]}}",
-                      50000);
+    struct plan *plan = right_plan_of("{'data': {'train': 'x'}, 'comm': {'core': 'none'}, "
+                                      "'cluster': {'nodes': 2, 'hosts': ['a', 'b']}}",
+                                      50000);
     cr_assert_not(plan_warns(plan, "comm."), "several machines");
     plan_destroy(plan);
-    plan = right_plan_of("{\"data\": {\"train\": \"x\"}}", 50000);
+    plan = right_plan_of("{'data': {'train': 'x'}}", 50000);
     cr_assert_not(plan_warns(plan, "comm."), "the defaults");
     plan_destroy(plan);
 }
@@ -598,7 +585,7 @@ Test(plan, every_number_is_explained_by_what_it_says)
 Test(plan, rates_above_the_peak_are_warned_of)
 {
     struct plan *plan =
-        right_plan_of("{\"data\": {\"train\": \"x\"}, \"lr\": {\"start\": 5, \"end\": 6}}", 96000);
+        right_plan_of("{'data': {'train': 'x'}, 'lr': {'start': 5, 'end': 6}}", 96000);
 
     cr_assert(plan_warns(plan, "lr.start (5) is above the peak"));
     cr_assert(plan_warns(plan, "lr.end (6) is above the peak"));
@@ -619,7 +606,7 @@ static struct plan *plan_on(const char *text, const struct plan_data *data,
 /* A document that is right by itself may be wrong for its data. */
 Test(plan, warns_if_the_data_contradict_the_document)
 {
-    static const char document[] = "{\"data\": {\"train\": \"x\", \"eval\": \"y\"}}";
+    static const char document[] = "{'data': {'train': 'x', 'eval': 'y'}}";
     struct plan_data fashion = {.classes = 10,
                                 .width = 28,
                                 .height = 28,
@@ -645,8 +632,7 @@ Test(plan, refuses_fewer_classes_than_the_data_have)
     struct plan_data data = {.classes = 1000};
     struct problems problems = {0};
 
-    cr_assert_null(
-        plan_on("{\"model\": {\"classes\": 10}, \"data\": {\"train\": \"x\"}}", &data, &problems));
+    cr_assert_null(plan_on("{'model': {'classes': 10}, 'data': {'train': 'x'}}", &data, &problems));
     cr_assert_eq(problems.count, 1);
     cr_assert_str_eq(problems.items[0].pointer, "/model/classes");
     problems_clear(&problems);
@@ -657,7 +643,7 @@ Test(plan, refuses_evaluation_data_of_other_classes)
     struct plan_data data = {.other_classes = "has no folder of class b"};
     struct problems problems = {0};
 
-    cr_assert_null(plan_on("{\"data\": {\"train\": \"x\", \"eval\": \"y\"}}", &data, &problems));
+    cr_assert_null(plan_on("{'data': {'train': 'x', 'eval': 'y'}}", &data, &problems));
     cr_assert_eq(problems.count, 1);
     cr_assert_str_eq(problems.items[0].pointer, "/data/eval");
     problems_clear(&problems);
@@ -666,18 +652,18 @@ Test(plan, refuses_evaluation_data_of_other_classes)
 Test(plan, warns_of_batch_norm_over_one_image)
 {
 #define JOB_OF(model, batch)                                                                       \
-    "{\"data\": {\"train\": \"x\"}, \"batch_per_worker\": " batch ", \"model\": {" model "}}"
+    "{'data': {'train': 'x'}, 'batch_per_worker': " batch ", 'model': {" model "}}"
     static const struct {
         const char *document;
         bool alone, constant;
     } cases[] = {
-        {JOB_OF("\"image_size\": 224",                     "1"), true,  false},
-        {JOB_OF("\"image_size\": 224",                     "2"), false, false},
-        {JOB_OF("\"image_size\": 32",                      "1"), false, true },
-        {JOB_OF("\"image_size\": 33",                      "1"), true,  false}, /* 17, 9, 5, 3, 2 pixels wide */
-        {JOB_OF("\"image_size\": 32",                      "2"), false, false},
-        {JOB_OF("\"image_size\": 32, \"stem\": \"small\"", "1"), true,  false},
-        {JOB_OF("\"arch\": \"cnn\"",                       "1"), false, false},
+        {JOB_OF("'image_size': 224",                 "1"), true,  false},
+        {JOB_OF("'image_size': 224",                 "2"), false, false},
+        {JOB_OF("'image_size': 32",                  "1"), false, true },
+        {JOB_OF("'image_size': 33",                  "1"), true,  false}, /* 17, 9, 5, 3, 2 pixels wide */
+        {JOB_OF("'image_size': 32",                  "2"), false, false},
+        {JOB_OF("'image_size': 32, 'stem': 'small'", "1"), true,  false},
+        {JOB_OF("'arch': 'cnn'",                     "1"), false, false},
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -696,16 +682,13 @@ Test(plan, warns_of_a_rate_far_above_the_usual)
         const char *document;
         bool warned;
     } cases[] = {
-        {"{\"data\": {\"train\": \"x\"}, \"lr\": {\"base\": 4000}}",                            true },
-        {"{\"data\": {\"train\": \"x\"}, \"lr\": {\"base\": 0.4}}",                             false},
-        {"{\"data\": {\"train\": \"x\"}, \"batch_per_worker\": 4096, \"lr\": {\"base\": 0.2}}",
-         false                                                                                       },
-        {"{\"data\": {\"train\": \"x\"}, \"batch_per_worker\": 2, \"lr\": {\"base\": 0.1, "
-         "\"scaling\": "
-         "\"none\"}}",                                                                 false},
-        {"{\"data\": {\"train\": \"x\"}, \"batch_per_worker\": 8192, \"optimizer\": {\"name\": "
-         "\"lars\"}, "
-         "\"lr\": {\"base\": 0.45}}",                                                  false},
+        {"{'data': {'train': 'x'}, 'lr': {'base': 4000}}",                                          true },
+        {"{'data': {'train': 'x'}, 'lr': {'base': 0.4}}",                                           false},
+        {"{'data': {'train': 'x'}, 'batch_per_worker': 4096, 'lr': {'base': 0.2}}",                 false},
+        {"{'data': {'train': 'x'}, 'batch_per_worker': 2, 'lr': {'base': 0.1, 'scaling': 'none'}}",
+         false                                                                                           },
+        {"{'data': {'train': 'x'}, 'batch_per_worker': 8192, 'optimizer': {'name': 'lars'}, 'lr': "
+         "{'base': 0.45}}",                                                                                          false                                                                               },
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct plan *plan = right_plan_of(cases[i].document, 1281167);

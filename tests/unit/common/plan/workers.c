@@ -30,44 +30,44 @@ static struct job_spec *open_job(const char *keys)
 {
     char text[512];
 
-    snprintf(text, sizeof text,
-             "{\"data\": {\"train\": \"x\"}, \"cluster\": {\"workers_per_node\": 0%s", keys);
+    snprintf(text, sizeof text, "{'data': {'train': 'x'}, 'cluster': {'workers_per_node': 0%s",
+             keys);
     return job_of(text);
 }
 
 static const struct case_of cases[] = {
   /* the documents' node: 96 images, two sockets of 24 cores */
-    {"}, \"global_batch\": 96}",
+    {"}, 'global_batch': 96}",
      {.cores = 48, .domain_cores = 24},
-     2,                                                                                                      24,
-     48,                                                                                                             "within 24 cores of one NUMA domain" },
+     2,                                                                                              24,
+     48,                                                                                                     "within 24 cores of one NUMA domain" },
  /* one socket: a worker is enough */
-    {"}, \"global_batch\": 96}",                                                           {.cores = 24}, 1, 24, 96, "batch norm wants 16 images a worker"},
+    {"}, 'global_batch': 96}",                                                     {.cores = 24}, 1, 24, 96, "batch norm wants 16 images a worker"},
  /* each worker's own batch: what it costs is said */
-    {"}, \"batch_per_worker\": 48}",                                                       {.cores = 24}, 1, 24, 48, "makes the global batch larger"      },
+    {"}, 'batch_per_worker': 48}",                                                 {.cores = 24}, 1, 24, 48, "makes the global batch larger"      },
  /* measured: teams of four are twice as fast */
-    {"}, \"global_batch\": 192}",
+    {"}, 'global_batch': 192}",
      {.cores = 16, .speed = teams_of_four},
-     4,                                                                                                      4,
-     48,                                                                                                             "speeds are measured"                },
+     4,                                                                                              4,
+     48,                                                                                                     "speeds are measured"                },
  /* no way keeps 16 images: as few workers as can be */
-    {"}, \"global_batch\": 8}",                                                            {.cores = 8},  1, 8,  8,  "which none of"                      },
+    {"}, 'global_batch': 8}",                                                      {.cores = 8},  1, 8,  8,  "which none of"                      },
  /* without batch norm more workers may be */
-    {"}, \"global_batch\": 8, \"model\": {\"arch\": \"cnn\"}}",
+    {"}, 'global_batch': 8, 'model': {'arch': 'cnn'}}",
      {.cores = 8, .speed = teams_of_four},
-     2,                                                                                                      4,
-     4,                                                                                                              "2 workers of 4 threads"             },
+     2,                                                                                              4,
+     4,                                                                                                      "2 workers of 4 threads"             },
  /* stated threads: no core is left without work */
-    {", \"threads_per_worker\": 2}, \"global_batch\": 192}",
+    {", 'threads_per_worker': 2}, 'global_batch': 192}",
      {.cores = 9},
-     4,                                                                                                      2,
-     48,                                                                                                             "4 workers of 2 threads for 9 cores" },
+     4,                                                                                              2,
+     48,                                                                                                     "4 workers of 2 threads for 9 cores" },
  /* a stated batch leaves one way, and "auto" several */
-    {"}, \"global_batch\": 96, \"batch_per_worker\": 24}",                                 {.cores = 8},  4, 2,  24, "the only way"                       },
-    {"}, \"global_batch\": 96, \"batch_per_worker\": 48, \"accumulate_steps\": \"auto\"}",
+    {"}, 'global_batch': 96, 'batch_per_worker': 24}",                             {.cores = 8},  4, 2,  24, "the only way"                       },
+    {"}, 'global_batch': 96, 'batch_per_worker': 48, 'accumulate_steps': 'auto'}",
      {.cores = 8},
-     1,                                                                                                      8,
-     48,                                                                                                             "1 worker of 8 threads"              },
+     1,                                                                                              8,
+     48,                                                                                                     "1 worker of 8 threads"              },
 };
 
 Test(workers, are_chosen_by_speed_memory_and_batch_norm)
@@ -92,7 +92,7 @@ Test(workers, are_chosen_by_speed_memory_and_batch_norm)
 
 Test(workers, candidates_that_exceed_the_memory_are_left_out)
 {
-    struct job_spec *spec = open_job("}, \"batch_per_worker\": 48}");
+    struct job_spec *spec = open_job("}, 'batch_per_worker': 48}");
     struct plan_workers_node node = {.cores = 8, .memory_bytes = 4ll << 30, .speed = teams_of_four};
     struct problems problems = {0};
     struct plan_workers chosen;
@@ -109,7 +109,7 @@ Test(workers, candidates_that_exceed_the_memory_are_left_out)
 
 Test(workers, no_batch_that_fits_is_a_problem)
 {
-    struct job_spec *spec = open_job("}, \"global_batch\": 97, \"batch_per_worker\": 24}");
+    struct job_spec *spec = open_job("}, 'global_batch': 97, 'batch_per_worker': 24}");
     struct plan_workers_node node = {.cores = 8};
     struct problems problems = {0};
     struct plan_workers chosen;
@@ -135,7 +135,7 @@ static bool one_thread_only(const struct job_spec *spec, struct plan_speed *spee
 
 Test(workers, the_plan_explains_the_choice)
 {
-    struct job_spec *spec = open_job("}, \"global_batch\": 96}");
+    struct job_spec *spec = open_job("}, 'global_batch': 96}");
     struct plan_workers_node node = {.cores = 8, .speed = one_thread_only};
     struct plan_inputs inputs = {.train_images = 9600, .node_cores = 8, .cores_source = "here"};
     struct problems problems = {0};

@@ -11,7 +11,7 @@ TestSuite(predict, .init = use_source_presets);
 /* The SURFsara recipe on so many nodes of so many workers, with so many images a node. */
 static struct job_spec *recipe_of(int64_t nodes, int workers, int images)
 {
-    struct job_spec *spec = job_of("{\"preset\": \"surfsara-24k\", \"data\": {\"train\": \"x\"}}");
+    struct job_spec *spec = job_of("{'preset': 'surfsara-24k', 'data': {'train': 'x'}}");
 
     spec->cluster.nodes = nodes;
     spec->cluster.workers_per_node = workers;
@@ -305,8 +305,8 @@ Test(predict, epochs_to_the_target_are_the_tables)
 /* Speeds that were measured with 48 images for each 22 threads. */
 static double step_of(int batch, int measured_batch)
 {
-    struct job_spec *spec = job_of("{\"data\": {\"train\": \"x\"}, \"cluster\": "
-                                   "{\"workers_per_node\": 1, \"threads_per_worker\": 22}}");
+    struct job_spec *spec = job_of(
+        "{'data': {'train': 'x'}, 'cluster': {'workers_per_node': 1, 'threads_per_worker': 22}}");
     struct plan_speed speed = {.image_seconds = 1, .samples = 1, .batch = measured_batch};
     struct plan_band step;
 
@@ -318,7 +318,7 @@ static double step_of(int batch, int measured_batch)
 
 Test(predict, fewer_images_keep_threads_less_busy)
 {
-    struct job_spec *spec = job_of("{\"data\": {\"train\": \"x\"}}");
+    struct job_spec *spec = job_of("{'data': {'train': 'x'}}");
     double ratio = plan_threads_keep(spec, 22, 48) / plan_threads_keep(spec, 22, 4);
 
     cr_assert_gt(ratio, 1.1);
@@ -354,7 +354,7 @@ Test(predict, scattered_speeds_give_no_prediction)
         {0.25, 0.1, 0, 1, 8},
         {0.4,  0.1, 0, 1, 8},
     };
-    struct job_spec *spec = job_of("{\"data\": {\"train\": \"x\"}}");
+    struct job_spec *spec = job_of("{'data': {'train': 'x'}}");
     struct problems p = {0};
     struct plan_inputs inputs = {.train_images = 10000, .speed = plan_speed_of(samples, 3, 1, 8)};
     struct plan *plan = plan_make(spec, &inputs, &p);
@@ -376,9 +376,8 @@ Test(predict, scattered_speeds_give_no_prediction)
 /* A job that stops at 75.9 % is predicted by the table, another one by its own epochs. */
 Test(predict, a_target_ends_the_job_as_the_table_says)
 {
-    struct job_spec *spec =
-        job_of("{\"data\": {\"train\": \"x\", \"eval\": \"e\"}, "
-               "\"batch_per_worker\": 2048, \"eval\": {\"target_top1\": 0.759}}");
+    struct job_spec *spec = job_of("{'data': {'train': 'x', 'eval': 'e'}, 'batch_per_worker': "
+                                   "2048, 'eval': {'target_top1': 0.759}}");
     struct plan_inputs in = {
         .train_images = 1281167,
         .eval_images = 50000,
@@ -402,9 +401,8 @@ Test(predict, a_target_ends_the_job_as_the_table_says)
 Test(predict, intel_mlperf_3_0)
 {
     struct plan_network none = free_network;
-    struct job_spec *spec =
-        job_of("{\"preset\": \"intel-mlperf-3264\", \"data\": {\"train\": \"x\", \"eval\": \"e\"}, "
-               "\"eval\": {\"stop_at_target\": true}}");
+    struct job_spec *spec = job_of("{'preset': 'intel-mlperf-3264', 'data': {'train': 'x', 'eval': "
+                                   "'e'}, 'eval': {'stop_at_target': true}}");
     struct plan_inputs in = {
         .train_images = 1281167,
         .eval_images = 50000,
@@ -428,10 +426,10 @@ Test(predict, fewer_epochs_than_others_needed_are_warned_of)
 {
     for (int epochs = 30; epochs <= 37; epochs += 7) {
         char text[200];
-        snprintf(text, sizeof text,
-                 "{\"preset\": \"intel-mlperf-3264\", \"data\": {\"train\": \"x\", \"eval\": "
-                 "\"e\"}, \"epochs\": %d}",
-                 epochs);
+        snprintf(
+            text, sizeof text,
+            "{'preset': 'intel-mlperf-3264', 'data': {'train': 'x', 'eval': 'e'}, 'epochs': %d}",
+            epochs);
         struct job_spec *spec = job_of(text);
         struct plan_inputs in = {.train_images = 1281167, .eval_images = 50000};
         struct plan *plan = plan_make(spec, &in, &(struct problems){0});
@@ -460,8 +458,8 @@ Test(predict, epochs_known_for_other_batches_are_marked)
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct job_spec *spec =
-            job_of("{\"data\": {\"train\": \"x\", \"eval\": \"e\"}, \"epochs\": 10, "
-                   "\"cluster\": {\"workers_per_node\": 1}, \"eval\": {\"target_top1\": 0.759}}");
+            job_of("{'data': {'train': 'x', 'eval': 'e'}, 'epochs': 10, 'cluster': "
+                   "{'workers_per_node': 1}, 'eval': {'target_top1': 0.759}}");
         struct problems p = {0};
         spec->batch_per_worker = cases[i].batch;
         struct plan *plan = plan_make(spec, &in, &p);
