@@ -20,7 +20,7 @@ races() { # SCRIPT
 }
 ok "traind is compiled for ThreadSanitizer" compile
 # None under libfaketime (tests/api/jobs/faults.sh): it has races of its own, and hides from the sanitizer that a wait gives its mutex back.
-scripts="tests/api/cases/jobs.cases tests/api/http/stream.sh tests/api/jobs/run.sh tests/api/cases/queue.cases tests/api/jobs/sweep.sh tests/api/cases/sweeps.cases tests/api/jobs/archive.sh
+scripts="tests/api/cases/jobs.cases tests/api/http/stream.sh tests/api/cases/run.cases tests/api/cases/queue.cases tests/api/jobs/sweep.sh tests/api/cases/sweeps.cases tests/api/jobs/archive.sh
     tests/api/cases/requests.cases tests/api/cases/labels.cases tests/api/service/reload.sh tests/api/service/lifecycle.sh tests/api/service/settings.sh
     tests/api/notices/notices.sh tests/api/notices/delivery.sh tests/api/notices/mail.sh"
 for script in ${TSAN_TESTS:-$scripts}; do
