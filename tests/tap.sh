@@ -110,6 +110,13 @@ needs() {
     done
 }
 
+# own_mounts: goes on in a mount namespace of its own, or skips the test
+own_mounts() {
+    [ -z "${TRAIND_TEST_NAMESPACE-}" ] || return 0
+    ! unshare -m sh -c 'mount -t tmpfs none /mnt' 2>/dev/null || TRAIND_TEST_NAMESPACE=1 exec unshare -m "$BASH" "$0"
+    skip_all "needs mounts (root)"
+}
+
 # private_folder: makes the folder $work, which is removed when the script ends
 private_folder() {
     work=$(mktemp -d)

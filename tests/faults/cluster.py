@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """Faults of hosts, their network and Slurm, drawn from a seed as in faults.py; started by hosts.sh and slurm.sh, which make the cluster."""
+import json
 import os
+import re
 import signal
 import subprocess
 import time
@@ -62,9 +64,59 @@ class Hosts(faults.Lane):
 def lost(lane, number):
     """The other host is not to be reached: the job goes on without it, or with it if it is back. Without a checkpoint it starts again with as
     many hosts as at first, or fails."""
+    def judge(job):
+        resumed = [event for event in lane.call(f'/v1/jobs/{number}/events?limit=1000')['events'] if event['type'] == 'resume']
+        fewer = [event for event in resumed if event['after']['world_size'] == 1]
+        if fewer:
+            before, after = fewer[0]['before'], fewer[0]['after']
+            sizes = [before['world_size'], before['global_batch'], after['global_batch']]
+            faults.expect(sizes == [2, 16, 8], f'world size and batch before, batch after: {sizes}')
+            with open(f'{lane.run(number)}/job.json') as file:
+                hosts = json.load(file)['cluster']['hosts']
+            faults.expect(hosts == [lane.here], f'the hosts in its document are {hosts}')
+            faults.expect(re.match(r'complete after [123] restarts?; the first failure: ', job['reason']), f'the reason is {job["reason"]}')
     folder = f'{lane.run(number)}/checkpoints'
     states = ('succeeded',) if os.path.isdir(folder) and os.listdir(folder) else ('succeeded', 'failed')
-    return Outcome(cause=rf'{lane.there}|rank 1 on|network', states=states, failed_cause=lane.there)
+    return Outcome(cause=rf'{lane.there}|rank 1 on|network', states=states, failed_cause=lane.there, judge=judge)
+
+
+def soon(lane, outcome):
+    """It is found within a minute, or more on a machine where an undisturbed run takes long."""
+    begin, judge_first = time.monotonic(), outcome.judge
+
+    def judge(job):
+        took, most = time.monotonic() - begin, 60 + 10 * lane.options.undisturbed_seconds
+        faults.expect(took < most, f'it took {took:.0f} s to end, more than {most:.0f}')
+        if judge_first:
+            judge_first(job)
+    outcome.judge = judge
+    return outcome
+
+
+def kill_rank(lane, number, draw):
+    return soon(lane, faults.kill_rank(lane, number, draw))
+
+
+def ticks(pid):
+    with open(f'/proc/{pid}/stat') as file:
+        return sum(int(word) for word in file.read().rpartition(')')[2].split()[11:13])
+
+
+def stop_rank_for_ever(lane, number, draw):
+    """The rank that waits for the stopped one leaves its core to others."""
+    wanted = draw.randrange(2)
+    faults.signal_processes(lane, number, signal.SIGSTOP, lambda rank: rank == wanted)
+    outcome = soon(lane, Outcome(cause=rf'^rank {wanted} on {(lane.here, lane.there)[wanted]} is stopped by a signal'))
+    waits = [pid for pid, rank in lane.processes(number).items() if rank == 1 - wanted]
+    time.sleep(2)  # until it waits
+    try:
+        before, begin = ticks(waits[0]), time.monotonic()
+        time.sleep(5)
+        used, waited = (ticks(waits[0]) - before) / os.sysconf('SC_CLK_TCK'), time.monotonic() - begin
+    except (IndexError, OSError):  # it has ended
+        return outcome
+    faults.expect(20 * used < waited, f'a rank that waits {waited:.1f} s uses {used:.1f} s of processor')
+    return outcome
 
 
 def cut_since(lane, number, begin):
@@ -90,6 +142,7 @@ def cut_for_long(lane, number, draw):
 def cut_for_ever(lane, number, draw):
     lane.link('down')
     until(lambda: lane.ended(number), every=0.1)
+    faults.expect(until(lambda: not lane.pids('train-worker')), 'the ranks of the host that is cut off do not end by themselves')
     lane.link('up')
     return lost(lane, number)
 
@@ -123,7 +176,7 @@ def lossy(lane, number, draw):
 
 def kill_orted(lane, number, draw):
     send_all(lane.pids('orted'), signal.SIGKILL)
-    return lost(lane, number)
+    return soon(lane, lost(lane, number))
 
 
 def kill_all_there(lane, number, draw):
@@ -150,8 +203,9 @@ ON_HOSTS = {
     'link cut for up to 3 s': (cut_briefly, STARTED), 'link cut for 8 to 30 s': (cut_for_long, STARTED),
     'link cut for ever': (cut_for_ever, STARTED), 'link cut and traind killed': (cut_and_killed, STARTED), 'link slow': (slow, MOMENTS),
     'link drops packets': (lossy, MOMENTS), "Open MPI's daemon killed": (kill_orted, STARTED), 'all on a host killed': (kill_all_there, STARTED),
-    'a host stopped for up to 10 s': (stop_there_briefly, RUNNING), 'a host stopped for ever': (stop_there_for_ever, STARTED),
-    'a rank killed': (faults.kill_rank, RUNNING), 'traind killed': (faults.kill_traind, MOMENTS)}
+    'a rank stopped for ever': (stop_rank_for_ever, STARTED), 'a host stopped for up to 10 s': (stop_there_briefly, RUNNING),
+    'a host stopped for ever': (stop_there_for_ever, STARTED), 'a rank killed': (kill_rank, RUNNING),
+    'traind killed': (faults.kill_traind, MOMENTS)}
 
 
 # ---------------------------------------------------------------- Slurm

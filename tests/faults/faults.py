@@ -212,9 +212,10 @@ def wait_for(lane, number, moment, later):
 # ---------------------------------------------------------------- faults: what is done, and what must come of it
 
 class Outcome:
-    def __init__(self, cause=None, states=('succeeded',), same=True, complete=True, warns=None, failed_cause=None, attempts=None):
+    def __init__(self, cause=None, states=('succeeded',), same=True, complete=True, warns=None, failed_cause=None, attempts=None, judge=None):
         self.cause, self.states, self.same, self.complete, self.warns, self.failed_cause = cause, states, same, complete, warns, failed_cause
         self.attempts = attempts  # 1: it must not have been restarted
+        self.judge = judge  # called with the job after it has ended
 
 
 def kill_traind(lane, number, draw):
@@ -500,6 +501,8 @@ def judge(lane, number, outcome, reference):
         whole = series(lane, number) == reference['series'] and evaluations(lane, number) == reference['evaluations']
         expect(whole or not outcome.complete, f'other steps or evaluations: {series(lane, number)} {evaluations(lane, number)}; {told}')
         expect(whole or re.search('shorter|bad line', lane.warnings(number)), f'events are missing, and nothing says so: {told}')
+    if outcome.judge:
+        outcome.judge(job)
     expect(until(lambda: not lane.processes(number), 60), f'processes are left: {lane.processes(number)}')
     # What could not be removed while the folder was read-only is a few seconds later.
     expect(until(lambda: not unfinished(lane, number), 30), f'left in the folder of checkpoints: {unfinished(lane, number)}')
@@ -508,7 +511,7 @@ def judge(lane, number, outcome, reference):
 def one_fault(lane, fault, options, reference):
     draw = random.Random(f'{options.seed}:{fault}')
     # The first ones are of different kinds: a short run meets each.
-    order = list(options.kinds)
+    order = [kind for kind in options.kinds if re.search(options.only, kind)]
     random.Random(options.seed).shuffle(order)
     kind = order[fault % len(order)]
     act, moments = options.kinds[kind]
@@ -559,8 +562,10 @@ def tidy(lane, number):
 # ---------------------------------------------------------------- the campaign
 
 def undisturbed(lane, options):
+    begin = time.monotonic()
     number = lane.submit('undisturbed', options.data)
     until(lambda: lane.ended(number))
+    options.undisturbed_seconds = time.monotonic() - begin
     job = lane.job(number)
     expect(job['state'] == 'succeeded' and job['attempt'] == 1, f'the undisturbed run is {job["state"]}: {job["reason"]}')
     reference = {'weights': weights(lane, number), 'series': series(lane, number), 'evaluations': evaluations(lane, number)}
@@ -618,6 +623,7 @@ def arguments():
     parse = argparse.ArgumentParser()
     for name, kind, default in (('faults', int, 12), ('seed', int, 1), ('lanes', int, 3), ('fault', int, None), ('seconds', float, 1e9)):
         parse.add_argument(f'--{name}', type=kind, default=default)
+    parse.add_argument('--only', default='', help='a regular expression of the kinds that are drawn')
     parse.add_argument('--verbose', action='store_true')
     for name in ('build', 'work', 'data'):
         parse.add_argument(f'--{name}', required=True)
@@ -628,12 +634,13 @@ def report(options):
     """Runs the campaign and prints TAP; the status is 1 if there are findings."""
     results = campaign(options)
     failed = 0
-    for number, kind in enumerate(options.kinds, 1):
+    kinds = [kind for kind in options.kinds if re.search(options.only, kind)]
+    for number, kind in enumerate(kinds, 1):
         mine = [result for result in results if result[0] == kind]
         bad = sum(1 for result in mine if result[1])
         failed += bad
         print(f'{"not " if bad else ""}ok {number} - {kind}: {len(mine)} faults, {sum(r[2] for r in mine)} restarts, {bad} findings')
-    count = len(options.kinds)
+    count = len(kinds)
     left = [f'{folder}/{name}' for folder, _, names in list(os.walk('/dev/shm')) + list(os.walk(os.environ['TMPDIR'])) for name in names
             if 'faketime' not in name]
     print(f'{"not " if left else ""}ok {count + 1} - {len(results)} faults leave nothing in shared memory and temporary folders {left[:5]}')

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A daemon at work for SOAK_SECONDS (20): what it takes of memory, descriptors, disk and time must not rise (soak.py). make soak: 7200 s.
+# A daemon at work for SOAK_SECONDS (6; make soak: 7200): what it takes of memory, descriptors, disk and time must not rise (soak.py).
 # shellcheck source=tests/tap.sh
 . "${top_srcdir:?run it by make check}/tests/tap.sh"
 work=$(mktemp -d /tmp/soak.XXXXXX)
@@ -11,4 +11,6 @@ end() {
 trap end EXIT
 export TMPDIR=$work XDG_CACHE_HOME=$work/cache OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 TRAIND_PRESETS=$top_srcdir/etc/presets
 unset http_proxy https_proxy all_proxy HTTP_PROXY HTTPS_PROXY ALL_PROXY TRAIND_STATE
-/usr/bin/python3 "$top_srcdir/tests/soak/soak.py" --seconds "${SOAK_SECONDS:-20}" --fill $((${SOAK_SECONDS:-20} < 600 ? 400 : 8000)) --traind "$top_builddir/traind" --worker "$top_builddir/tests/bin/train-worker" --work "$work"
+seconds=${SOAK_SECONDS:-6}
+/usr/bin/python3 "$top_srcdir/tests/soak/soak.py" --seconds "$seconds" --fill $((seconds < 20 ? 0 : seconds < 600 ? 400 : 8000)) \
+    --traind "$top_builddir/traind" --worker "$top_builddir/tests/bin/train-worker" --work "$work"

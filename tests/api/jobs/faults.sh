@@ -1,12 +1,8 @@
 #!/usr/bin/env bash
 # The database locked, read-only, on a full disk, damaged; the clock set back. In a mount namespace of its own.
-if [ -z "${TRAIND_TEST_NAMESPACE-}" ]; then
-    if unshare -m sh -c 'mount -t tmpfs none /mnt' 2>/dev/null; then
-        TRAIND_TEST_NAMESPACE=1 exec unshare -m "$BASH" "$0"
-    fi
-    echo "1..0 # SKIP needs mounts (root)"
-    exit 0
-fi
+# shellcheck source=tests/tap.sh
+. "${top_srcdir:?run it by make check}/tests/tap.sh"
+own_mounts
 # shellcheck source=tests/api/runs.sh.inc
 . "$(dirname "$0")/../runs.sh.inc"
 one='{"workers_per_node": 1, "threads_per_worker": 1}'
