@@ -74,9 +74,9 @@ export const axeLooks = (widths, width) => everyWidth || width === widths[0] || 
 
 async function seriousFindings(page) {
   if (!await page.evaluate("Boolean(window.axe)")) await page.evaluate(axeSource);
-  const result = await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }));
-  return result.violations.filter((v) => ["serious", "critical"].includes(v.impact))
-    .map((v) => `${v.id}: ${v.nodes.map((n) => n.html).slice(0, 3).join(" | ")}`).join("\n");
+  return page.evaluate(async () => (await window.axe.run(document, { resultTypes: ["violations"] })).violations
+    .filter((v) => ["serious", "critical"].includes(v.impact))
+    .map((v) => `${v.id}: ${v.nodes.map((n) => n.html).slice(0, 3).join(" | ")}`).join("\n"));
 }
 export async function accessible(page, name) {
   const found = await seriousFindings(page);

@@ -19,8 +19,7 @@ small() {
     jq -n --arg set "$roots/set" --arg name "$1" '{name: $name, cluster: {workers_per_node: 1, threads_per_worker: 1}, batch_per_worker: 8,
         steps: 2, data: {train: ($set + "/train")}, restart: {max: 0}, lr: {warmup_epochs: 0},
         model: {arch: "resnet18", width: 0.0625, stem: "small", image_size: 32, classes: 10}}' | jq "$2" >"$work/job.json"
-    call -H 'Content-Type: application/json' --data-binary "@$work/job.json" /v1/jobs
-    id=$(jq -r '.id // 0' <<<"$body")
+    post_job
 }
 
 # occupy: a job that keeps the only slot until release
