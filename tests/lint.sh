@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What CONTRIBUTING.md asks of the sources, as far as a tool can tell: shell scripts, man pages, the format of C files,
-# and that nothing names a path of somebody's machine.
+# The rules of CONTRIBUTING.md that a tool can check: shell scripts, man pages, the format of C files,
+# and no paths of a developer's machine.
 # shellcheck source=tests/tap.sh
 . "${top_srcdir:?run it by make check}/tests/tap.sh"
 cd "$top_srcdir" || exit 1

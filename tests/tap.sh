@@ -7,7 +7,7 @@ tap_count=0
 tap_failed=0
 
 # To start, jq 1.6 takes four times as long as gojq, and the tests ask it thousands of times. gojq sorts the keys of objects and has
-# no -S: who needs jq's own says "command jq".
+# no -S: where jq itself is needed, call "command jq".
 if [ -x /usr/bin/gojq ]; then
     jq() { /usr/bin/gojq "$@"; }
     export -f jq
@@ -68,8 +68,8 @@ not_for_coverage() {
     case $("${top_builddir:?}/config.status" --config 2>/dev/null) in *--coverage*) skip_all "$1" ;; esac
 }
 
-# write_script PATH: it becomes the script on the standard input, to be called. It may be replaced while others call it: nobody meets
-# half a file, or one that is busy.
+# write_script PATH: it becomes the script on the standard input, to be called. It may be replaced while other processes
+# call it: they never see half a file, or one that is busy.
 write_script() {
     cat >"$1.new"
     chmod +x "$1.new"

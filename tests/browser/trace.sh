@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The trace of a real run on two ranks, opened in a real viewer: the Performance panel of Chromium's DevTools, which every
-# Chromium has (Debian's is built without chrome://tracing). Prints TAP (trace.mjs).
+# Chromium has (Debian's is built without chrome://tracing).
 # shellcheck source=tests/system/lib.sh
 . "${top_srcdir:?run it by make check}/tests/system/lib.sh"
 # shellcheck source=tests/browser/lib/install.sh.inc

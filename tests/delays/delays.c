@@ -1,5 +1,5 @@
 /*
- * For LD_PRELOAD: before and behind calls that other processes see the effect of, one in
+ * For LD_PRELOAD: before and after calls with effects that other processes see, one in
  * DELAYS_ONE_IN times (6) the programs of this project sleep for up to DELAYS_MS milliseconds
  * (120). What must happen in an order but only happens to do so is found that way.
  */

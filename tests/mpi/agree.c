@@ -1,4 +1,4 @@
-/* Agreement: the failure of one rank reaches all, in words; so does a request to stop. */
+/* Agreement: all ranks get the message of a failed rank, and a request to stop. */
 #include <stdio.h>
 #include <string.h>
 

@@ -84,7 +84,7 @@ static void check_waiting(struct traincomm *c)
     tap_check(slept, "a rank that waits leaves its core to others");
 }
 
-/* Rank r sends r times its letter: rank 0 none. */
+/* Rank r sends its letter r times; rank 0 sends nothing. */
 static void check_gather(struct traincomm *c)
 {
     int rank = traincomm_rank(c), size = traincomm_size(c), right = 1;

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # What libtraincomm sends between machines, counted by Open MPI's pml_monitoring; that other MPI libraries and layouts give the same
-# bits; and that a rank that is killed ends the others. Machines are parts of this one that count as such. Prints TAP.
+# bits; and that a rank that is killed ends the others. Machines are parts of this one that count as such.
 # shellcheck source=tests/tap.sh
 . "${top_srcdir:?run it by make check}/tests/tap.sh"
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_btl_tcp_if_include=lo OMPI_MCA_pml=ob1,monitoring OMPI_MCA_osc=^monitoring,ucx

@@ -199,7 +199,7 @@ static void check_hidden(struct traincomm *c, const char *name)
     free(g);
 }
 
-/* All of it where the ranks are machines of so many each. */
+/* All checks with the ranks grouped into machines. */
 static void check_layout(int ranks, const char *name)
 {
     struct traincomm *c;

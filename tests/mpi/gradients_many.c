@@ -91,7 +91,7 @@ static void many_check_dtype(struct traincomm *c, enum traincomm_dtype dtype, in
     free(g);
 }
 
-/* The ranks as machines of so many each. */
+/* Groups the ranks into machines of equal size. */
 static void many_check_hosts(int each, const char *what, const char *what_bf16)
 {
     struct traincomm *c;
@@ -162,7 +162,7 @@ static void many_sum_alone(uint64_t bytes)
     free(g);
 }
 
-/* Rank 1 is killed after so many calls of the second round. */
+/* Kills rank 1 after a number of calls in the second round. */
 static void many_die(int calls)
 {
     struct traincomm_options options = {.bucket_bytes = 200000};

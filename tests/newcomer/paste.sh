@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Paste the ```sh blocks of pages, one after the other, into an interactive shell on a terminal of its own, as a reader does.
+# Paste the ```sh blocks of pages, one after the other, into an interactive shell on its own terminal, as a reader does.
 #
 # Usage: paste.sh [--factor N] PAGE...
 #

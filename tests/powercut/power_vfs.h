@@ -1,7 +1,7 @@
 /*
  * An SQLite VFS under which the power can be cut: beside each file that it opens below a folder it
  * keeps what a disk would hold, which is what was synced, and apart from that, in order, what was
- * written since. It stands on SQLite's own VFS for Unix, which other files are left to. For one
+ * written since. It wraps SQLite's own VFS for Unix, which handles other files. For one
  * thread.
  */
 #pragma once

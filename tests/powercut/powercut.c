@@ -48,7 +48,7 @@
 #define STEPS          110 /* of each job that ends: more than one turn of a removal deletes */
 #define FINDINGS_SHOWN 10
 
-/* What clients and workers were told, or saw happen. */
+/* What clients and workers were answered, or observed. */
 struct life {
     char folder[64], live[96], after[96];
     struct store *store;
@@ -131,7 +131,7 @@ static void write_event(struct life *l)
     fclose(out);
 }
 
-/* ---- what is judged behind a cut */
+/* ---- checks after a cut */
 
 static long power_look_up(const char *path, const char *sql)
 {
@@ -215,7 +215,7 @@ static void judge_events(struct life *l, struct store *store, const char *path,
         power_found(l, loss, "%ld steps of %d", power_look_up(path, sql), l->events_written);
 }
 
-/* What removals have left is removed; then each ended job has its events, and nobody else. */
+/* Finish the removals; then only the ended jobs have events. */
 static void judge_removals(struct store *store, struct life *l, const char *path,
                            enum power_loss loss)
 {

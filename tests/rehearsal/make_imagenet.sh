@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The pictures of the rehearsal: 1,000 classes in tars like ImageNet's, the same bytes from each run with the same options, also after
-# kill -9 at any time and with other threads, and words where that cannot be.
+# kill -9 at any time and with other threads, and messages where that is not possible.
 # shellcheck source=tests/tap.sh
 . "${top_srcdir:?run it by make check}/tests/tap.sh"
 # shellcheck source=tests/rehearsal/font.sh.inc

@@ -66,7 +66,7 @@ train_images=$(jq 'select(.file | test("train")) | .images' "$at/figures/make.ou
 eval_images=$(jq 'select(.file | test("val")) | .images' "$at/figures/make.out")
 is "$train_images $eval_images" "$(((1281167 + scale / 2) / scale)) $((50000 / scale))" "they hold as many images"
 
-# The allocation must last until the job has trained, however busy the machine is: how busy, the tars have told.
+# The allocation must last until the job has trained, however busy the machine is: the time of the tars shows how busy.
 slow=$(jq '.seconds / .processor_seconds / 2 | round | [., 1] | max' "$at/figures/make.json")
 limit=${TIME_LIMIT:-$([ $small ] && echo "$slow:00" || echo 1:00:00)}
 soon=$((soon + 120 * slow))
@@ -87,7 +87,7 @@ cd "$work/here" || exit 1
 
 # ------------------------------------------------------------------ what the commands of the page become
 
-# All ranks at once, as when a job starts: the first time each node makes its index.
+# All ranks at once, as at the start of a job: the first time, each node makes its index.
 open_everywhere() { # NAME
     local node role part pids=() pid status=0
     for node in 0 1; do

@@ -1,5 +1,5 @@
 #!/bin/bash
-# The sum between machines, as it would be on clusters: 16 simulated nodes of two ranks each, and what doc/scaling.md says of more.
+# The sum between machines on simulated clusters: 16 nodes of two ranks each, and the numbers of doc/scaling.md for more.
 # make simulate-cluster simulates all.
 # shellcheck source=tests/tap.sh
 . "${top_srcdir:?run it by make check}/tests/tap.sh"

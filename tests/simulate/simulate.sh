@@ -17,7 +17,7 @@ report $? "what was once wrong around the core is found again" "$out"
 
 # How sharp these eyes are does not depend on the build: under sanitizers it is left out.
 if [ "${SIMULATE_MUTANTS:-yes}" = yes ]; then
-# The rows that nobody misses: another row does the same with worse words, or a second chance comes.
+# Rows that can be left out unnoticed: another row does the same with a less precise reason, or there is a second chance.
 out=$("$simulate" --mutants 2>&1)
 is "$(sed -n -E 's/^without "(.*)": not found$/\1/p' <<<"$out")" "it was cancelled or held in this moment
 the store cannot be written

@@ -9,7 +9,7 @@ export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMP_NUM_THREADS
 # shellcheck source=tests/system/idx.sh.inc
 . "$top_srcdir/tests/system/idx.sh.inc"
 
-# worker RANKS JOB RUN [OPTION...]: the exit status is mpirun's; words go to $output
+# worker RANKS JOB RUN [OPTION...]: the exit status is mpirun's; sets $output
 worker() {
     local ranks=$1 job=$2 run=$3
     shift 3

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# trainctl when a call fails, any one of them: an error in words, and what it calls submitted is there. Prints TAP.
+# trainctl when any one call fails: it prints an error, and a job that it calls submitted exists.
 # shellcheck source=tests/api/runs.sh.inc
 . "${top_srcdir:?is set by make check}/tests/api/runs.sh.inc"
 # shellcheck source=tests/torture/lib.sh.inc

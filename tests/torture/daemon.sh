@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# traind when a call fails, any one of them: what it has answered for is there when it is started again, once, and ends. Prints TAP.
+# traind when any one call fails: each job that it has accepted exists once after a restart, and ends.
 # shellcheck source=tests/api/runs.sh.inc
 . "${top_srcdir:?is set by make check}/tests/api/runs.sh.inc"
 # shellcheck source=tests/torture/lib.sh.inc

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# train-prep when a call fails, any one of them: an error in words, and the same command again makes the same data set. Prints TAP.
+# train-prep when any one call fails: it prints an error, and the same command again makes the same data set.
 # shellcheck source=tests/system/lib.sh
 . "${top_srcdir:?run it by make check}/tests/system/lib.sh"
 not_for_coverage "gcov's own calls would fail, and end the program"

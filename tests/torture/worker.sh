@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# train-worker when a call fails, any one of them: an error in words, no half a result, and a run that goes on from its checkpoints to
-# the same weights. Prints TAP.
+# train-worker when any one call fails: it prints an error, leaves no partial result, and the run resumes from its checkpoints to
+# the same weights.
 # shellcheck source=tests/system/lib.sh
 . "${top_srcdir:?run it by make check}/tests/system/lib.sh"
 not_for_coverage "gcov's own calls would fail, and end the program"
@@ -53,7 +53,7 @@ scenario() {
         finding "goes on to other weights"
     fi
 }
-# The start of MPI is not ours: it says nothing, or waits for ever.
+# Failures in MPI_Init are not ours: it prints nothing, or waits forever.
 echo '{}' >"$work/empty.json"
 torture_begin=("$worker" --job "$work/empty.json" --run-dir "$work/refused")
 for call in ${TORTURE_CALLS:-own-memory fsync,fdatasync:EIO openat:ENFILE rename,renameat,renameat2:EACCES mkdir:ENOSPC}; do

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# trainctl bench: short real runs; what it prints, what it refuses, what it leaves behind. Prints TAP.
+# trainctl bench: short real runs, their output, refused options, and files that are left.
 # shellcheck source=tests/tap.sh
 . "${top_srcdir:?run it by make check}/tests/tap.sh"
 trainctl=$top_builddir/trainctl

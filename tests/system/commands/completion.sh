@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What bash and zsh offer behind half a word of trainctl's. Prints TAP.
+# Completions of trainctl's words in bash and zsh.
 . "$(dirname "$0")/../../api/lib.sh"
 
 trainctl=$(realpath "$top_builddir/trainctl")
@@ -100,7 +100,7 @@ is "$(in_bash trainctl submit jo)" "job.json joker " "bash: files"
 ok "bash: job ids of the server that is named" eventually offers "^$id $" in_bash trainctl --server "${url%%:*}" : "${url#*:}" show ''
 ok "bash: job ids" eventually offers "^$id $" in_bash trainctl watch ''
 
-# ------------------------------------------------------------------ zsh, in a terminal of its own
+# ------------------------------------------------------------------ zsh, in its own terminal
 if ! command -v zsh >/dev/null; then
     skip "zsh" "not installed"
     done_testing

@@ -32,7 +32,7 @@ for name in traind trainctl train-worker train-prep worker/comm/libtraincomm.so 
     symbols=$(readelf -W --dyn-syms "$file" | awk '{ print $8 }')
     ! has -fstack-protector-strong || like "$symbols" '__stack_chk_fail' "$name: its stacks are guarded"
     ! has -D_FORTIFY_SOURCE || like "$symbols" '^__[a-z]+_chk' "$name: copies into buffers are checked"
-    # The mark of the whole file needs a C library that is built for it too.
+    # The whole file is marked only if the C library was built for it too.
     ! has -fcf-protection || ok "$name: places that are jumped to are marked" marked "$file"
 done
 done_testing

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What ./quickstart and ./runtests install (setup/lib.sh), by a real apt-get and dpkg on a system of its own, which has an archive of small
-# packages: nothing that is installed is upgraded or removed without need, and a lock is waited for. Prints TAP.
+# What ./quickstart and ./runtests install (setup/lib.sh), by a real apt-get and dpkg on a private system with an archive of small
+# packages: nothing that is installed is upgraded or removed without need, and a lock is waited for.
 # shellcheck source=tests/tap.sh
 . "${top_srcdir:?run it by make check}/tests/tap.sh"
 needs apt-get dpkg-deb

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What a reader can paste from a manual page stands there whole once the page is rendered: mdoc's macros eat quotes.
+# Commands in the manual pages are complete after rendering: mdoc's macros drop quotes.
 # shellcheck source=tests/tap.sh
 . "${top_srcdir:?run it by make check}/tests/tap.sh"
 needs mandoc

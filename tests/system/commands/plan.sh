@@ -1,5 +1,5 @@
 #!/bin/bash
-# trainctl plan, as a person calls it: answers, exit codes, and what is said of bad documents.
+# trainctl plan: answers, exit codes, and messages about bad documents.
 # shellcheck source=tests/tap.sh
 . "${top_srcdir:?run it by make check}/tests/tap.sh"
 trainctl=$top_builddir/trainctl
@@ -12,13 +12,13 @@ verdict() { # verdict STATUS WORDS
     report "$1" "$2" "$(cat "$tmp/out" "$tmp/err")"
 }
 
-# plan EXIT-CODE WORDS DOCUMENT PATTERN... : each pattern stands in what is printed, on either stream
+# plan EXIT-CODE WORDS DOCUMENT PATTERN... : each pattern is found in the output, on either stream
 plan() {
     local code=$1 words=$2 document=$3 status=0 pattern
     shift 3
     printf '%s' "$document" | "$trainctl" plan "${options[@]}" - > "$tmp/out" 2> "$tmp/err"
     [ $? = "$code" ] || status=1
-    # as it stands, and with what is wrapped on one line
+    # as printed, and with wrapped lines joined
     { cat "$tmp/out" "$tmp/err"; cat "$tmp/out" "$tmp/err" | tr -s ' \n' ' '; } >"$tmp/all"
     for pattern; do
         grep -qE -- "$pattern" "$tmp/all" || status=1

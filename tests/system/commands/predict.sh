@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# trainctl predict: its table, its choice, what it refuses; and the model against real runs with 1 and 2 ranks. Prints TAP.
+# trainctl predict: its table, its choice, what it refuses; and the model against real runs with 1 and 2 ranks.
 # shellcheck source=tests/tap.sh
 . "${top_srcdir:?run it by make check}/tests/tap.sh"
 trainctl=$top_builddir/trainctl

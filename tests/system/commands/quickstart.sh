@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# ./quickstart as far as it needs no build and no training of its own: its words, what it prints of a failure, --stop and --remove, in a folder
+# ./quickstart as far as it needs no build and no training of its own: its options, its message after a failure, --stop and --remove, in a folder
 # as it leaves one, with the real daemon and a job that trains.
 # shellcheck source=tests/system/lib.sh
 . "${top_srcdir:?run it by make check}/tests/system/lib.sh"
@@ -27,7 +27,7 @@ run_typing() { # LINE ARGUMENT...: on a terminal
     said=$(script -qec "./quickstart ${*:2}" /dev/null <<<"$1" | tr -d '\r')
 }
 
-# ---- words
+# ---- options
 run --help
 is "$status $(awk 'length > 80' <<<"$said")" "0 " "--help keeps to 80 columns"
 for name in $(sed -n 's/^  \(JOB  \)\? *\([a-z0-9-]*\)  *ResNet-.*/\2/p' <<<"$said"); do

@@ -8,7 +8,7 @@ run_page "$page" 's|"batch_per_worker": 64, "epochs": 0.5,|"batch_per_worker": 4
 like "$(cat "$work/out")" '"state":"queued"' "the answer to a submitted job is short"
 like "$(cat "$work/out")" '^ *model.arch|steps' "the comparison names what differs"
 
-# What it says a job may contain.
+# The job keys that it shows.
 grep -oE '`"cluster": \{"[^`]*`' "$page" | tr -d '`' >"$work/fragments"
 ok "README has fragments of jobs" test -s "$work/fragments"
 while IFS= read -r fragment; do

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# trainctl run: a job without a daemon. What it prints, the folder that it makes, resuming, Ctrl-C, what it refuses. Prints TAP.
+# trainctl run: a job without a daemon. What it prints, the folder that it makes, resuming, Ctrl-C, what it refuses.
 # shellcheck source=tests/tap.sh
 . "${top_srcdir:?run it by make check}/tests/tap.sh"
 trainctl=$(realpath "$top_builddir/trainctl") terminal=$(realpath "$top_srcdir/tests/api/client/terminal.py")

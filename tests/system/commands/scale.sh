@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# trainctl scale: real runs on 1 and 2 workers, and what it refuses. Prints TAP.
+# trainctl scale: real runs on 1 and 2 workers, and what it refuses.
 # shellcheck source=tests/tap.sh
 . "${top_srcdir:?run it by make check}/tests/tap.sh"
 trainctl=$top_builddir/trainctl

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# train-worker --self-check: what it finds of this machine, its scratch and data sets, and whose fault it says something is.
+# train-worker --self-check: its findings about the machine, its scratch and data sets, and what it blames.
 # shellcheck source=tests/system/lib.sh
 . "${top_srcdir:?run it by make check}/tests/system/lib.sh"
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# libtraincomm as other C programs meet it: installed, found by pkg-config, and used by the example of doc/examples. Prints TAP.
+# libtraincomm as other C programs meet it: installed, found by pkg-config, and used by the example of doc/examples.
 # shellcheck source=tests/tap.sh
 . "${top_srcdir:?run it by make check}/tests/tap.sh"
 fashion=/usr/share/datasets/fashion-mnist
@@ -7,7 +7,7 @@ fashion=/usr/share/datasets/fashion-mnist
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 private_folder
 
-# A package's way: installed below DESTDIR, pkg-config told of it.
+# Installed below DESTDIR as a package does, and found by pkg-config.
 install() {
     make -C "$top_builddir" DESTDIR="$work/root" install-libLTLIBRARIES install-includeHEADERS install-nodist_pkgconfigDATA >"$work/install.log" 2>&1 ||
         { tail -n 20 "$work/install.log"; false; }

@@ -72,7 +72,7 @@ done
 # ---- what is something else
 
 make_by make_kinds kinds
-# is_not KIND WORDS: of a shard, as convert's idx, as an image
+# is_not KIND WORDS: for a shard, an IDX file of convert, an image
 is_not() {
     check "in place of a shard: $1" refused 1 "train-00000-of-00001 is $2, not a TFRecord file" show "kinds/shards/$1"
     run audit "kinds/shards/$1"

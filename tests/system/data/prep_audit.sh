@@ -1,5 +1,5 @@
 #!/bin/bash
-# train-prep audit: what it says of good data and of data with each kind of fault.
+# train-prep audit: its report on good data and on data with each kind of fault.
 # shellcheck source=tests/system/data/prep_lib.sh
 . "${top_srcdir:?is set by make check}/tests/system/data/prep_lib.sh"
 need_python

@@ -1,5 +1,5 @@
 #!/bin/bash
-# train-prep convert from what is downloaded: ImageNet's tars and CIFAR's, in small; read back by a reader of its own.
+# train-prep convert from small tars like ImageNet's and CIFAR's; an independent reader reads the shards.
 # shellcheck source=tests/system/data/prep_lib.sh
 . "${top_srcdir:?is set by make check}/tests/system/data/prep_lib.sh"
 need_python

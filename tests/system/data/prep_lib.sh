@@ -1,4 +1,4 @@
-# For tests of train-prep: works in a private folder of its own, runs it and judges it. Source it instead of tap.sh.
+# For tests of train-prep: runs it in a private folder and checks its output.
 # shellcheck shell=bash disable=SC2034
 # shellcheck source=tests/tap.sh
 . "${top_srcdir:?run it by make check}/tests/tap.sh"

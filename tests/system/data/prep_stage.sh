@@ -12,7 +12,7 @@ mkdir idx
 for f in train-images-idx3 train-labels-idx1 t10k-images-idx3 t10k-labels-idx1; do
     zcat $fashion/$f-ubyte.gz | head -c $((16 + 3000 * 784)) >idx/$f-ubyte
 done
-# so many images and labels: 3000
+# headers: 3000 images and labels
 for f in idx/*images*; do printf '\x00\x00\x0b\xb8' | dd of=$f bs=1 seek=4 conv=notrunc 2>/dev/null; truncate -s $((16 + 3000 * 784)) $f; done
 for f in idx/*labels*; do printf '\x00\x00\x0b\xb8' | dd of=$f bs=1 seek=4 conv=notrunc 2>/dev/null; truncate -s 3008 $f; done
 run convert --from idx --in idx --out data --shards 7 --eval-shards 2

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Jobs on several hosts, which are network namespaces with an sshd each: what is refused, and a training on 2 hosts x 2 workers
-# on real images by the real daemon. Prints TAP.
+# on real images by the real daemon.
 # shellcheck source=tests/system/hosts/hosts.sh.inc
 . "$(dirname "$0")/hosts.sh.inc"
 hosts_up 2

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Several hosts on one machine: a network namespace each, with a host name and an sshd of its own, on a bridge that is in a
+# Several hosts on one machine: a network namespace each, with its own host name and sshd, on a bridge that is in a
 # namespace too. Nothing is changed outside of them.
 #
 #   net.sh up DIR NAME N     hosts NAME1..N at 10.87.0.1..N, device eth0; files in DIR (made)
@@ -29,7 +29,7 @@ make_host() { # I
 
 make_ssh() {
     ssh-keygen -q -t ed25519 -N '' -f "$dir/key" && cp "$dir/key.pub" "$dir/authorized" && chmod 600 "$dir/authorized"
-    # A home of its own: bash reads ~/.bashrc for each command that comes by ssh.
+    # A private home: bash reads ~/.bashrc for each command over ssh.
     mkdir "$dir/home"
     cat >"$dir/sshd_config" <<END
 SetEnv HOME=$dir/home

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# trainctl scale over two hosts, which are network namespaces with an sshd each: it measures the network between them, for predictions. Prints TAP.
+# trainctl scale over two hosts, which are network namespaces with an sshd each: it measures the network between them, for predictions.
 # shellcheck source=tests/system/hosts/hosts.sh.inc
 . "$(dirname "$0")/hosts.sh.inc"
 hosts_up 2

@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# A link so slow that a step takes longer than stall_seconds: it is said, and the job goes on for as long as its gradients move. Prints
-# TAP.
+# A link so slow that a step takes longer than stall_seconds: it is said, and the job goes on for as long as its gradients move.
 # shellcheck source=tests/system/hosts/hosts.sh.inc
 . "$(dirname "$0")/hosts.sh.inc"
 hosts_up 2

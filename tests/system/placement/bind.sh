@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# cluster.bind and cluster.smt on this machine and on named hosts: what mpirun is told, what the ranks got by run_start, and what cannot be
-# is refused with the key and what would do. Prints TAP.
+# cluster.bind and cluster.smt on this machine and on named hosts: the options of mpirun, the cores of the ranks by run_start, and what cannot be
+# is refused with the key and what would do.
 # shellcheck source=tests/system/hosts/hosts.sh.inc
 . "$(dirname "$0")/../hosts/hosts.sh.inc"
 [ "$(nproc)" -ge 2 ] || skip_all "needs two cores"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What each rank got is in run_start and in the log, and wrong bindings made on purpose are warned of with the remedy. Prints TAP.
+# What each rank got is in run_start and in the log, and wrong bindings made on purpose are warned of with the remedy.
 # shellcheck source=tests/tap.sh
 . "${top_srcdir:?run it by make check}/tests/tap.sh"
 private_folder
@@ -104,7 +104,7 @@ is "$(cpus_of stall | tr '\n' ' ')" "$all $all " "each rank's thread that watche
 kill $mpirun
 wait $mpirun
 
-# What the job asks for, and mpirun is told otherwise
+# The job asks for one binding, mpirun for another
 cluster='"bind": "core"' run 1 2 --bind-to none
 like "$warnings" "^rank 0 on $(hostname) is bound to more than its threads need, or not at all \\(cores [0-9,-]+\\), but cluster.bind is .core.: " "a binding that is undone"
 cluster='"bind": "none"' run 1 2 --map-by slot:PE=1 --bind-to core

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # Two hosts, one of which computes with other kernels of OpenBLAS: run_start has both kinds, and a warning names the hosts. What traind's
-# own environment says of kernels reaches the ranks of all hosts. Prints TAP.
+# own environment says of kernels reaches the ranks of all hosts.
 # shellcheck source=tests/system/hosts/hosts.sh.inc
 . "$(dirname "$0")/../hosts/hosts.sh.inc"
 hosts_up 2
 small_data
-# Not in traind's environment, as that is given to all ranks: the worker's own, on one host.
+# Set for the worker of one host only: traind's environment reaches all ranks.
 write_script "$work/worker" <<END
 #!/bin/sh
 [ "\$(hostname)" != "$h2" ] || [ ! -e "$work/differ" ] || export OPENBLAS_CORETYPE=Prescott

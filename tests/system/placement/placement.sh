@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Where mpirun puts the ranks for the words of common/system/placement.c, on machines that hwloc makes up. Prints TAP.
+# Where mpirun puts the ranks for the options of common/system/placement.c, on machines simulated by hwloc.
 # shellcheck source=tests/tap.sh
 . "${top_srcdir:?run it by make check}/tests/tap.sh"
 # shellcheck source=tests/system/placement/map.sh.inc

@@ -12,12 +12,12 @@
 #   cluster.sh revive DIR NAME...   what was killed or ended starts again, with what it had stored
 #
 # start says "skip: WHY" and exits with 77 where the machine cannot do it. Settings, all optional, read by start:
-#   SLURM_CLUSTER_CPUS=4          of each node; there need not be so many
+#   SLURM_CLUSTER_CPUS=4          of each node; may exceed those of the machine
 #   SLURM_CLUSTER_MEMORY=4000     MB of each node
 #   SLURM_CLUSTER_PROLOG, _EPILOG, _TASK_PROLOG, _PROLOG_SLURMCTLD: paths of programs
 #   SLURM_CLUSTER_CONF=FILE       lines for slurm.conf; they replace those with the same key
-#   SLURM_CLUSTER_MSR=DIR         stands in the place of /dev/cpu on each node: N/msr for the plugin that reads RAPL
-#   SLURM_CLUSTER_SCRATCH=DIR     each node has the folder DIR/NODE, which must be there, in the place of DIR: a disk of its own
+#   SLURM_CLUSTER_MSR=DIR         replaces /dev/cpu on each node: N/msr for the plugin that reads RAPL
+#   SLURM_CLUSTER_SCRATCH=DIR     the existing folder DIR/NODE replaces DIR on each node, as its own disk
 set -u
 
 name=slurm_cluster
@@ -53,7 +53,7 @@ lives() { # NAME
     read -r pid start 2>/dev/null <"$dir/pids/$1" && is_same "$pid" "$start"
 }
 
-# launch NAME COMMAND...: in the background, in a session of its own
+# launch NAME COMMAND...: in the background, in its own session
 launch() {
     local what=$1 pid
     shift
@@ -63,7 +63,7 @@ launch() {
 }
 
 # signal NAME SIGNAL: and waits for its end; for a minute, then kills it. A node has ended with the first process of its namespace,
-# which ends behind all others there: until then its port is in use.
+# which ends after all others there: until then its port is in use.
 signal() {
     local pid start first='' first_start='' how
     lives "$1" || return 0
@@ -106,7 +106,7 @@ start_slurmctld() {
     launch slurmctld slurmctld -D -f "$SLURM_CONF"
 }
 
-# The node is a process namespace: whoever kills its first process ends all that it runs. Its slurmd is not that first process, as
+# The node is a process namespace: killing its first process ends all its processes. Its slurmd is not that first process, as
 # the first one gets the orphans and has to reap them. Its /dev/shm is its own, as Open MPI names what it shares there by the host and
 # the number of Slurm's job, which two clusters have in common.
 start_node() { # n1
@@ -197,7 +197,7 @@ MessageTimeout=30
 SlurmctldTimeout=30
 SlurmdTimeout=60
 TCPTimeout=3
-# A controller that is back takes a job for lost whose script has not begun after 10 s, as on a busy machine.
+# A restarted controller takes a job for lost if its script has not begun after 10 s, as on a busy machine.
 BatchStartTimeout=120
 END
     for key in PROLOG EPILOG TASK_PROLOG PROLOG_SLURMCTLD; do

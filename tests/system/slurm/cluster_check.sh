@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The Slurm cluster that other tests use: up, a program on both nodes, a node that dies and comes back, and nothing left behind.
+# The Slurm cluster that other tests use: it starts, runs a program on both nodes, survives the death of a node, and leaves nothing running.
 # shellcheck source=tests/tap.sh
 . "${top_srcdir:?run it by make check}/tests/tap.sh"
 

@@ -5,7 +5,7 @@
 [ -d /dev/cpu ] || skip_all "there is no /dev/cpu in whose place registers could stand"
 export TRAIND_PRESETS=$top_srcdir/etc/presets TRAIN_POWERCAP=$work/none
 
-# Registers as RAPL's: 0x606 has the units (of energy 2^-0 J; 0 would be none), 0x611 the counter of a package, 0x619 that of its memory.
+# Registers as RAPL's: 0x606 has the units (of energy 2^-0 J), 0x611 the counter of a package, 0x619 that of its memory.
 for cpu in $(seq 0 $(($(nproc --all) - 1))); do
     mkdir -p "$work/msr/$cpu"
     touch "$work/msr/$cpu/msr"

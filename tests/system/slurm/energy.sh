@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # With energy=yes the prolog lets the user of a job read the counters of energy, and the epilog takes them back: the scripts themselves,
-# as slurmd runs them, on a made-up powercap folder. Prints TAP.
+# as slurmd runs them, on a made-up powercap folder.
 # shellcheck source=tests/tap.sh
 . "${top_srcdir:?run it by make check}/tests/tap.sh"
 work=$(mktemp -d "${TMPDIR:-/tmp}/traind-energy.XXXXXX")

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Slurm's controller is away for a while, and traind is killed while its jobs wait, run and are being submitted: nothing is lost,
-# nothing is submitted twice, and nothing is called a failure that is none.
+# nothing is submitted twice, and no job fails.
 # shellcheck source=tests/system/slurm/slurm.sh.inc
 . "${top_srcdir:?run it by make check}/tests/system/slurm/slurm.sh.inc"
 worker=tests/api/fixture_worker
@@ -13,7 +13,7 @@ steps_once() { # ID COUNT NAME
 
 # ---------------------------------------------------------------- the controller is away
 answers_again() { sinfo -h -t idle,alloc -o %D | grep -qx 2; }
-# It ends when the controller is back: Slurm takes minutes to end a job whose end it could not be told.
+# It ends when the controller is back: if a job ends while the controller is away, Slurm takes minutes to notice.
 fixture_job "steps=42 step_ms=100 gate=42"
 running=$id
 ok "a job runs" eventually has_events "$running" 3

@@ -27,7 +27,7 @@ done
 printf '%s\n' "runs=$runs" url=http://127.0.0.1:1 token_file= ca= "scratch=$scratch" "stage=\"$work/shared=$scratch/set\"" stage_bandwidth= \
     stage_seconds=300 keep_days=0 check_seconds=300 "spool=$work/spool" "state=$work/state" >"$work/traind-node.conf"
 
-# What the user can have train-worker and train-prep do, as it can trace them: the files say-* and do-* in its folder. As root they are
+# The user can trace train-worker and train-prep, and so make them do anything: the files say-* and do-* in its folder. As root they are
 # the real ones, which measure one core; $work/measured replaces the measurement of a job that has no data to check.
 cat >"$work/bin/train-worker" <<END
 #!/bin/sh
@@ -123,7 +123,7 @@ hostile "three megabytes without a newline"
 ok "root keeps no more than a little of them" test "$(du -sk "$work/spool" | cut -f1)" -lt 200
 
 quiet
-# A process that goes on to write behind the program's end. The task-prolog, which is the user's own, waits: a short one there.
+# A process that writes on after the program's end. The task-prolog runs as the user and waits for it: a short one there.
 as_it tee "$work/open/do-settings" >/dev/null <<END
 times=1200
 [ -z "\${SLURM_CPUS_PER_TASK-}" ] || times=8

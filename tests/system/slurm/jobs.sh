@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Jobs on a real Slurm cluster of two nodes: submitted by curl, trained on real images to the end, started by mpirun and by srun;
-# refused with Slurm's words; with names that mean to do harm.
+# refused with Slurm's message; with hostile names.
 # shellcheck source=tests/system/slurm/slurm.sh.inc
 . "${top_srcdir:?run it by make check}/tests/system/slurm/slurm.sh.inc"
 start_cluster 2
@@ -20,7 +20,7 @@ is "$(job "$real" slots)" 0 "it takes no slots of this machine"
 is "$(slurm "$real" 'state')" COMPLETED "the answer says what Slurm says"
 is "$(slurm "$real" nodes)" "n[1-2]" "and on which nodes"
 is "$(sql "select count(*) from job_event where job_id = $real and type = 'step'")" 6 "its steps are stored"
-# The run may be heard of before Slurm says where it runs.
+# The run may report before Slurm knows its nodes.
 like "$(sql "select group_concat(reason, '; ') from (select json_extract(body, '\$.reason') as reason from job_event
     where job_id = $real and type = 'state') where reason like '%Slurm%'")" \
     "^is handed to Slurm: 4 workers on 2 nodes; Slurm has started its job $(slurm "$real" job_id) on (n\[1-2\]|its nodes)$" "events tell of its way through Slurm"

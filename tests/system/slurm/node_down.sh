@@ -53,7 +53,7 @@ drained() { # NODE LABEL ID
 }
 ok "a rule has drained the node that mpirun named" eventually drained n2 unreachable "$hit"
 
-# ---- what Slurm itself says of the only node of a job
+# ---- what Slurm reports about the only node of a job
 slurm_job "alone" 100000 "$often | .cluster.nodes = 1"
 alone=$id
 ok "a job on one node has done some steps" eventually has_events "$alone" 3

@@ -13,7 +13,7 @@ trap '! mountpoint -q "$work/full" 2>/dev/null || umount "$work/full"; end_clust
 
 mkdir -p "$work/slurm" "$work/bin" "$work/scratch" "$work/spool" "$work/full"
 chmod 755 "$work"
-# The check measures one core, which takes half as much of this machine, and says that nothing else computed, whatever this machine does.
+# The check measures one core and reports that nothing else computed, however busy this machine is.
 core=$(taskset -cp $$ | sed "s/.*: //; s/[,-].*//")
 write_script "$work/bin/train-worker" <<END
 #!/bin/sh
@@ -155,7 +155,7 @@ ok "once no job has used them for keep_days" eventually ended 901
 ok "they go" test ! -e "$work/scratch/set"
 is "$(node "$at" .reason)" "removed $work/scratch/set, which no job used for 0 days" "which the epilog reports"
 
-# both sets are on the nodes' disks alone, a part of the shards on each: here every node has a scratch of its own
+# both sets are on the nodes' disks alone, a part of the shards on each: here every node has its own scratch
 for n in n1 n2; do
     rm -rf "$work/scratch/$n"
     mkdir -p "$work/scratch/$n"
@@ -261,7 +261,7 @@ other_worker() {
     chmod +x "$work/$1/train-worker"
     node_conf n2 "bin=$work/$1" check_seconds=1200
 }
-# Here the usual limit, as it is waited for; and no answer within any.
+# The usual limit here, as the test waits for it; the server never answers.
 sed -i '/--job-settings/s/limit 60 /limit 10 /' "$work/slurm/prolog"
 other_worker hanging 'exec sleep 600'
 jid=$(by_hand 997 true --nodelist=n2)
@@ -281,7 +281,7 @@ done
 sed -i 's/^node_slow_percent.*/node_slow_percent = 30/; s/^node_drain_percent.*/node_drain_percent = 40/' "$work/traind.conf"
 kill -HUP "$daemon"
 ok "the daemon takes the limits" eventually grep -q 'settings reloaded' "$work/daemon.log"
-# One that others slow down is not its fault: its real check says that they compute.
+# A node slowed down by others is not at fault: its real check reports that they compute.
 other_worker busy "[ \"\$1\" = --self-check ] || exec $work/bin/train-worker"' "$@"
 '"exec taskset -c $core $top_builddir/tests/bin/train-worker"' "$@"'
 taskset -c "$core" sh -c 'while :; do :; done' &

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Workers in Slurm go to the NUMA domains of their node: the script asks the node itself, and the real mpirun takes what it says, on this
-# machine and on machines that are made up for both (a copy of /sys, HWLOC_SYNTHETIC). srun binds, too.
+# machine and on machines simulated for both (a copy of /sys, HWLOC_SYNTHETIC). srun binds, too.
 # shellcheck source=tests/system/slurm/slurm.sh.inc
 . "${top_srcdir:?run it by make check}/tests/system/slurm/slurm.sh.inc"
 # shellcheck source=tests/system/placement/map.sh.inc
@@ -21,7 +21,7 @@ start_placed() { # SETTING...
     printf '%s\n' "worker = $work/worker" "slots = 2" "slurm.poll_seconds = 1" "slurm.setup = $work/setup.sh" "$@" >"$work/traind.conf"
     restart_runs
 }
-# machine SOCKETS DOMAINS CORES THREADS: of each the next; the second threads are numbered behind all cores
+# machine SOCKETS DOMAINS CORES THREADS: numbers of each inside the next; the second threads are numbered after all cores
 machine() {
     local all=$(($1 * $2 * $3)) cpu core d list
     siblings=$4

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What a job does in Slurm's queue: waits, with the reason in words; is cancelled there and while it runs; shares the nodes with
+# What a job does in Slurm's queue: waits, with a readable reason; is cancelled there and while it runs; shares the nodes with
 # another user's jobs; is put back by an administrator and goes on; and holds no job of this machine back.
 # shellcheck source=tests/system/slurm/slurm.sh.inc
 . "${top_srcdir:?run it by make check}/tests/system/slurm/slurm.sh.inc"
@@ -69,7 +69,7 @@ like "$(sql "select min(json_extract(body, '\$.step')) from job_event where job_
 is "$(sql "select count(distinct json_extract(body, '\$.step')) from job_event where job_id = $again and type = 'step'")" 30 "no step is missing"
 is "$(sql "select json_extract(body, '\$.step') > 1 from job_event where job_id = $again and attempt = 2 and type = 'step' limit 1")" 1 "it did not begin anew"
 
-# Ended by somebody else, which is no failure to be tried again.
+# Ended by another user: not a failure, so not restarted.
 fixture_job "steps=2000 step_ms=200"
 ok "another one runs" eventually has_events "$id" 1
 scancel "$(slurm "$id" job_id)"

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# doc/seeds.md, item by item: each command and block of it is run as it stands, by one shell, against a real daemon and real Slurm,
-# and has to say what the page says it does; each part of a job document is planned; each key that is named exists. So that it is
+# doc/seeds.md, item by item: each command and block of it is run unchanged, by one shell, against a real daemon and real Slurm,
+# and has to print what the page shows; each part of a job document is planned; each key that is named exists. So that it is
 # quick, the folders hold small data, and what trains on them has the stem of ImageNet and is a sixteenth as wide (half in bf16, whose channels are multiples of 32).
-# tests/system/slurm/seeds.py says how the page is read.
+# tests/system/slurm/seeds.py describes how the page is read.
 # shellcheck source=tests/system/slurm/slurm.sh.inc
 . "${top_srcdir:?is set by make check}/tests/system/slurm/slurm.sh.inc"
 # shellcheck source=tests/system/idx.sh.inc

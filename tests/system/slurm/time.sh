@@ -18,8 +18,8 @@ steps_of() { # ID
     sql "select count(distinct json_extract(body, '\$.step')) from job_event where job_id = $1 and type = 'step'"
 }
 
-# The workers are told when half of so short a limit is over. Until then they have to start and to write their first checkpoint, so
-# that half is a multiple of what a whole job takes here. From a limit of 600 s on Slurm would tell them, too.
+# The workers get a signal when half of such a short limit is over. Until then they have to start and to write their first checkpoint, so
+# that half is a multiple of what a whole job takes here. From a limit of 600 s on, Slurm would send it.
 began=$SECONDS
 fixture_job "steps=1"
 ok "a short job succeeds" ends "$id" succeeded
@@ -29,7 +29,7 @@ limit=$(printf %d:%02d $((2 * half / 60)) $((2 * half % 60)))
 ok "the daemon stops" stop_daemon
 grace=$half start_slurm_daemon
 
-# It stands before step 10 until it is told.
+# It waits before step 10 until the test creates the file.
 fixture_job "steps=60 step_ms=100 every=3 gate=10" '.cluster.time_limit = "'$limit'" | .steps = 60 | .data.train_images = 10000 | .batch_per_worker = '$((2 * half))
 long=$id
 script=$state/jobs/$long/attempt-1/sbatch

@@ -28,7 +28,7 @@ one=$(of "$work/one" loss) two=$(of "$work/two" loss)
 is "$(near "$one" "$two" 2e-3)" true "and so are the losses of the steps ($one, $two)"
 is "$(of "$work/one" step)" "[1,2,3]" "a step event an update"
 
-# ---- a batch that fails behind the first one of a step
+# ---- a batch that fails after the first one of a step
 cp -r "$work/data" "$work/torn"
 truncate -s -10 "$work/torn/train/train-00001-of-00002"
 job "$work/torn.json" ".data.train = \"$work/torn/train\" | .accumulate_steps = 3 | .batch_per_worker = 16 | .data.shuffle = false"

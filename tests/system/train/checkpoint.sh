@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Checkpoints that were damaged are noticed, and a full disk costs the new checkpoint, not the older one or the run. Prints TAP.
+# Checkpoints that were damaged are noticed, and a full disk costs the new checkpoint, not the older one or the run.
 # shellcheck source=tests/system/lib.sh
 . "${top_srcdir:?run it by make check}/tests/system/lib.sh"
 
@@ -71,7 +71,7 @@ worker 1 "$work/auto.json" "$work/auto3" --attempt 3 --resume latest
 is "$?:$(jq -r 'select(.type == "run_start") | .resumed_from' "$work/auto3/attempt-3/events.jsonl")" "0:$work/auto3/checkpoints/step-00000003" "the last one is whole"
 is "$(cd "$work/auto3/checkpoints" && echo step-*)" step-00000003 "and alone, in the end"
 
-# ---- a folder of checkpoints that cannot be listed: what it holds is not known, so the run must not begin anew
+# ---- a folder of checkpoints that cannot be listed: its contents are unknown, so the run must not start from the beginning
 mkdir "$work/unlisted" && ln -s checkpoints "$work/unlisted/checkpoints"
 worker 1 "$work/small.json" "$work/unlisted" --resume latest
 fails_with $? "checkpoints that cannot be listed: latest fails"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Energy of a run: counters of a made-up powercap folder that wrap around while two ranks train. Prints TAP.
+# Energy of a run: counters of a simulated powercap folder that wrap around while two ranks train.
 # shellcheck source=tests/system/lib.sh
 . "${top_srcdir:?run it by make check}/tests/system/lib.sh"
 
@@ -21,7 +21,7 @@ zone intel-rapl:0:0 dram 5000000
 zone intel-rapl:1 psys 0
 energy() { jq -c "select(.type == \"energy\") | $2" "$1/attempt-1/events.jsonl"; }
 
-# The counters move behind the first event: 0.32885 J up to the range, 41.67115 J behind it, and 8 J of memory. Then the run
+# The counters move after the first event: 0.32885 J up to the range, 41.67115 J after the wrap, and 8 J of memory. Then the run
 # is asked to end after its step.
 told() { grep -q '"type":"energy"\|"type": "energy"' "$work/run/attempt-1/events.jsonl" 2>/dev/null; }
 jq '.steps = 100000000' "$work/small.json" >"$work/long.json"

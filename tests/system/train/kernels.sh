@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The engine is built for several kinds of processor and the best is loaded (worker/Makefile.inc): the unit tests of what has vectors,
-# which ran on the best already, with each of the others that this processor can run. Prints TAP.
+# which ran on the best already, with each of the others that this processor can run.
 # shellcheck source=tests/tap.sh
 . "${top_srcdir:?run it by make check}/tests/tap.sh"
 [ -d "$top_builddir/worker/v4" ] || skip_all "this build has one kind of engine (configure --with-march, or another architecture)"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Numbers at their limits: losses that are none, one image at a time, pixels that are all the same, classes that are not there.
+# Numbers at their limits: losses that are not finite, one image at a time, equal pixels, missing classes.
 # shellcheck source=tests/system/lib.sh
 . "${top_srcdir:?run it by make check}/tests/system/lib.sh"
 small_job '.model.stem = "small" | .data.eval = "\($data)/validation" | .batch_per_worker = 4 | .eval.batch = 25 |
@@ -24,7 +24,7 @@ warnings() { # RUN
     jq -r 'select(.type == "warning") | .message' "$1/attempt-1/events.jsonl"
 }
 
-# ---- a loss that is no number
+# ---- a loss that is not a number
 trial 2 diverges '.lr.base = 1e12 | .steps = 8 | .eval.every_epochs = 0 | .data.eval = null | .checkpoint.every_steps = 1'
 fails_with $? "a run that diverges fails"
 events=$work/diverges/attempt-1/events.jsonl

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Many more ranks than cores: 16 (and 66 in the nightly run) train what one rank trains that adds up as many batches, with the same
-# losses but for rounding. Prints TAP.
+# losses but for rounding.
 # runs alone
 # shellcheck source=tests/system/lib.sh
 . "${top_srcdir:?run it by make check}/tests/system/lib.sh"
@@ -14,7 +14,7 @@ losses() { jq -c 'select(.type == "step") | .loss' "$1/attempt-1/events.jsonl" |
 counts=16
 if [ "${TRAIND_TEST_LONG-}" = yes ] && [ "$(awk '/MemAvailable/ {print int($2 / 1048576)}' /proc/meminfo)" -ge 16 ]; then counts="16 66"; fi
 for ranks in $counts; do
-    # Each rank has a network of its own: the small one where there are many.
+    # Each rank holds a network: a small one if there are many.
     [ "$ranks" -le 16 ] && model=. || model='.model = {arch: "cnn", image_size: 28, classes: 10}'
     job "$work/many.json" "$model | .cluster.workers_per_node = $ranks"
     job "$work/one.json" "$model | .cluster.workers_per_node = 1 | .accumulate_steps = $ranks"

@@ -65,7 +65,7 @@ is "$? $(jq -r '.attempts[-1] | "\(.attempt) \(.weights.step) \(.result.weights)
 trainctl reproduce --set seed=2 1 >"$work/out" 2>&1
 is "$?" 1 "with another seed it is not the same"
 like "$(tr "\n" " " <"$work/out")" 'first step that differs is 1.*seed: 1 then, 2 in this job' "and the document says why"
-# A core that every x86-64 can be and none of today's is.
+# A kind of core that every x86-64 supports and no machine of today is.
 trainctl reproduce --set 'cluster.env={"OPENBLAS_CORETYPE": "Prescott"}' --set model.gemm=openblas 1 >"$work/out" 2>&1
 is "$?" 1 "with other kernels of OpenBLAS it is not the same"
 like "$(tr "\n" " " <"$work/out")" 'OpenBLAS and its kernels: [^,]*, [0-9.]* Prescott in this job' "and the provenance says why"
@@ -101,7 +101,7 @@ call --unix-socket "$socket" -d "$(jq ".reproduces = $whole" "$work/long.json")"
 refused 422 invalid "job $whole is [a-z]*: it can be reproduced when it has ended" "nor by a document of its own"
 ok "it ends" wait_state "$whole" succeeded
 
-# cut_short ID STEPS [OPTION...]: reproduces a job and cancels that after so many steps; sets $copy
+# cut_short ID STEPS [OPTION...]: reproduces a job and cancels the copy after STEPS steps; sets $copy
 cut_short() {
     trainctl reproduce --no-wait "${@:3}" "$1" >"$work/out" 2>&1
     copy=$(sql 'select max(id) from job')

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Which convolutions go by Winograd decides the last bits: a checkpoint remembers it, so a run goes on the same on a machine
-# that would choose otherwise. Prints TAP.
+# that would choose otherwise.
 # shellcheck source=tests/system/lib.sh
 . "${top_srcdir:?run it by make check}/tests/system/lib.sh"
 small_job '.model.width = 0.25 | .batch_per_worker = 4 | .lr += {scaling: "none", base: 0.01} |

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# A run whose steps no longer end says which rank is the cause: one of two real ranks is stopped for a while. Prints TAP.
+# A run without progress names the rank that is the cause: one of two real ranks is stopped for a while.
 # shellcheck source=tests/system/train/held_up.sh.inc
 . "${top_srcdir:?run it by make check}/tests/system/train/held_up.sh.inc"
 
 output=$("$top_builddir/tests/bin/train-worker" --job x --run-dir y --stall-seconds soon 2>&1)
-is $? 2 "a time that is none is a usage error"
+is $? 2 "a value that is not a time is a usage error"
 like "$output" '--stall-seconds takes seconds, 0 for never, not soon' "and is named"
 
 # The start, and each step of its own, may take longer than that on a loaded machine.

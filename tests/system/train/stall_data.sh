@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A rank whose data do not come: opening one of its images does not end, as on a dead file server (hanging_file.c). Prints TAP.
+# A rank waits for its data: opening one of its images does not return, as on a dead file server (hanging_file.c).
 # shellcheck source=tests/system/lib.sh
 . "${top_srcdir:?run it by make check}/tests/system/lib.sh"
 run=""

@@ -36,7 +36,7 @@ stop() {
     launcher=$!
     for _ in $(seq 60000); do
         mapfile -t events 2>/dev/null <"$2/attempt-1/events.jsonl"
-        # The ranks are known beforehand: no process stands between the event and the signal.
+        # The ranks are known beforehand: no other process delays the signal.
         [ ${#ranks[@]} = $world ] || [ ${#events[@]} = 0 ] || mapfile -t ranks < <(pgrep -P $launcher)
         [[ "${events[*]}" != *"$3"* ]] || break
         kill -0 $launcher 2>/dev/null || break
@@ -193,7 +193,7 @@ ok "where the undisturbed run has averaged too" test ! -e "$(own "$run" 12)"
 worker 2 "$work/small.json" "$run" --attempt 2 --resume latest
 is "$(results "$run")" "$(results "$work/whole")" "and goes on to the same bits"
 
-# ---- a signal behind the last step, to one rank: there is nothing to stop
+# ---- a signal after the last step, to one rank: there is nothing to stop
 job "$work/late.json" '.data.eval = null | .steps = 2 | .model.width = 1'
 tries=0
 until stop "$work/late.json" "$work/late" '"type": "step", "step": 2,'
@@ -202,7 +202,7 @@ until stop "$work/late.json" "$work/late" '"type": "step", "step": 2,'
 done
 is "$exited $(jq -r .status "$work/late/result.json")" "0 success" "a run that is signalled behind its last step succeeds, and says so to whoever started it"
 
-# ---- a wish from before the ranks were there, when mpirun had nobody to hand the signal to
+# ---- a request before the ranks existed, when mpirun could not pass on the signal
 mkdir -p "$work/early/attempt-1" && : >"$work/early/attempt-1/cancel-requested"
 worker 2 "$work/small.json" "$work/early"
 is "$(jq -c '[.status, .steps]' "$work/early/result.json")" '["cancelled",0]' "a run that was cancelled before its ranks started ends before its first step"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # A rank that is held up is named in an event, with what it costs: one of two real ranks gets only a part of its core, first a
-# little less than the other, then much less. Prints TAP.
+# little less than the other, then much less.
 # runs alone
 # shellcheck source=tests/system/train/held_up.sh.inc
 . "${top_srcdir:?run it by make check}/tests/system/train/held_up.sh.inc"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # A step of networks of each kind by seven threads under ThreadSanitizer: no two threads touch the same memory without a
-# barrier between them. It does not know how libgomp's threads meet, so the engine is compiled anew with a team of POSIX
-# threads (worker/team/parallel.c), and OpenBLAS is not looked into. Prints TAP.
+# barrier between them. It does not know how libgomp's threads meet, so the engine is compiled again with a team of POSIX
+# threads (worker/team/parallel.c), and OpenBLAS is not looked into.
 # shellcheck source=tests/tap.sh
 . "${top_srcdir:?run it by make check}/tests/tap.sh"
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# profile.steps: the Chrome trace and the table of layers of a short run on two ranks. Prints TAP.
+# profile.steps: the Chrome trace and the table of layers of a short run on two ranks.
 # shellcheck source=tests/system/lib.sh
 . "${top_srcdir:?run it by make check}/tests/system/lib.sh"
 small_job '.model |= del(.arch) + {width: 0.25} | .data.eval = "\($data)/validation" | .steps = 9 | .eval.batch = 25 |
@@ -38,7 +38,7 @@ is "$(spans 'map(select(.cat == "decode")) | length > 0 and (map(.tid) | unique)
 is "$(spans '[.[] | select(.name == "optimizer") | .pid] | sort')" '[0,0,1,1]' "the optimiser too"
 is "$(spans '[.[] | select(.name == "evaluation")] | length')" 0 "an evaluation long behind the steps is not"
 
-# by thread in order of begin: each span lies within the one that is open, or behind it (a nanosecond of rounding)
+# by thread in order of begin: each span is within the open one, or after it (a nanosecond of rounding)
 is "$(spans 'group_by([.pid, .tid]) | map(sort_by(.ts, -.dur) | reduce .[] as $s ({open: [], ok: true};
     .open |= map(select(. > $s.ts + 0.002)) | .ok = (.ok and all(.open[]; . >= $s.ts + $s.dur - 0.002)) |
     .open += [$s.ts + $s.dur]) | .ok) | all')" true "spans nest"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# train-worker by itself, under real mpirun, on real shards: what it writes, and what it says of bad input.
+# train-worker by itself, under real mpirun, on real shards: its files, and its messages about bad input.
 # shellcheck source=tests/system/lib.sh
 . "${top_srcdir:?run it by make check}/tests/system/lib.sh"
 trap 'umount "$work/small" 2>/dev/null; rm -rf "$work"' EXIT
@@ -35,7 +35,7 @@ like "$output" 'evaluated the weights of step 4, time to evaluate [0-9.]+ s' "an
 is "$(jq -c '[.top1, .top5, (.eval_loss * 1e4 | round)]' "$work/eval/result.json")" \
     "$(jq -c '[.top1, .top5, (.eval_loss * 1e4 | round)]' "$work/run/result.json")" "and finds what the training's evaluation found"
 
-# ---- an evaluation on the way that is the last one, as it meets the target
+# ---- an evaluation that ends the run, as it meets the target
 job "$work/target.json" '.eval += {every_epochs: 0.3, target_top1: 0.0001, stop_at_target: true} | .ema = {decay: 0.5}'
 target=$work/target
 worker 2 "$work/target.json" "$target"
@@ -62,7 +62,7 @@ for threads in 1 4; do
         "the same job gives the same bits with $threads prefetch threads on a busy machine"
 done
 
-# ---- memory: what the plan says of a worker and what it takes; threads take little
+# ---- memory: the plan's prediction for a worker and its usage; threads need little
 # Where OpenBLAS multiplies (processors without AVX2), it has a buffer of half a megabyte for each thread.
 least=0.95 a_thread=2
 [ "$(jq -r 'select(.type == "run_start") | .gemm' "$work/run/attempt-1/events.jsonl")" = own ] || least=0.9 a_thread=3
@@ -166,7 +166,7 @@ else
     skip "a full disk at the checkpoint" "cannot mount a small file system here"
 fi
 
-# ---- what multiplies, and how often the log says something
+# ---- the library that multiplies, and the interval of the log
 trial 2 blas '.model.gemm = "openblas" | .data.prefetch_batches = 1 | .log = {"every_seconds": 0, "every_steps": 3} | .profile.steps = [2, 2] | .data.eval = null | .eval.predictions = false'
 is $? 0 "convolutions by OpenBLAS, one batch made ahead"
 is "$(jq -r 'select(.type == "run_start") | .gemm + .winograd' "$work/blas/attempt-1/events.jsonl")" openblas "run_start says what multiplies; none is Winograd's"
