@@ -14,7 +14,7 @@ bench() {
 bench --image-size 32 --batch 4 --workers 2 --threads 1 --steps 2 --json
 is $? 0 "a small training"
 is "$(jq -c '[.arch, .mode, .image_size, .batch, .workers, .threads, .steps, .precision]' <<<"$output")" \
-    '["resnet50","train",32,4,2,1,2,"fp32"]' "says what was measured"
+    '["resnet50","train",32,4,2,1,2,"fp32"]' "names what was measured"
 is "$(jq '.images_per_sec > 0 and .gflops > 0 and .peak_gflops > 0 and .share_of_peak > 0 and
     .memory_bytes_per_worker > 1e8' <<<"$output")" true "has images/s, GFLOP/s, share of peak and memory"
 # each is a median by itself, so the sum is near the step, not the step
@@ -25,12 +25,12 @@ is "$(jq '(.images_per_sec * .step_ms / 8000 - 1 | fabs) < 1e-6 and (.gflops / .
 
 bench --image-size 32 --batch 4 --workers 1 --threads 2 --steps 2 --eval
 is $? 0 "an evaluation on two threads"
-like "$output" 'evaluation at 32x32, batch 4 per worker, 1 worker x 2 threads; median of 2 steps' "says so above the table"
+like "$output" 'evaluation at 32x32, batch 4 per worker, 1 worker x 2 threads; median of 2 steps' "there is a line above the table"
 like "$output" '^images/s +[0-9.]+' "which has images/s"
 like "$output" '^speed of SGEMM +[0-9.]+ x  +[0-9.]+ GFLOP/s, SGEMM on the same cores' "and its ratio to SGEMM"
 
 bench --image-size 32 --batch 2 --workers 1 --threads $(($(nproc) + 1)) --steps 1
-like "$output" "warning: $(($(nproc) + 1)) threads share $(nproc) cores?, so the figures mean little" "more threads than cores are told"
+like "$output" "warning: $(($(nproc) + 1)) threads share $(nproc) cores?, so the figures mean little" "more threads than cores are reported"
 
 # In a /dev/shm of its own, as other tests' ranks share memory too.
 if unshare --mount true 2>/dev/null; then
@@ -77,7 +77,7 @@ ok "a long one runs" eventually can_end
 kill -TERM $pid
 wait $pid
 is $? 130 "a signal ends it"
-is "$(ls -A "$TMPDIR")" "" "and nothing is left behind"
+is "$(ls -A "$TMPDIR")" "" "and no file is left"
 no_workers() { [ -z "$(workers)" ]; }
 ok "no process either" eventually no_workers
 

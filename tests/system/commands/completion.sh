@@ -31,7 +31,7 @@ for command in $(trainctl --help | awk '/^Options:/ { exit } /^  [a-z]/ { print 
 done
 is "${lacking:-}" "" "all commands with all their options are offered"
 is "$(first_words list --state run)" "running " "states"
-is "$(first_words list --state=queued,fa)" "--state=queued,failed " "in a list and behind = too"
+is "$(first_words list --state=queued,fa)" "--state=queued,failed " "in a list and after = too"
 is "$(first_words submit --set lr.scal)" "lr.scaling= " "keys of a job"
 is "$(first_words submit --set /lr/scal)" "/lr/scaling= " "and as pointers"
 is "$(first_words submit --set lr.decay=c)" "lr.decay=cosine " "values of a key"
@@ -48,12 +48,12 @@ is "$(first_words list --state running,r)" "" "without what is in it"
 is "$(first_words list --columns id,name,s)" "id,name,state id,name,submitted " "of columns"
 is "$(first_words metrics --x '')" "step images epoch " "axes"
 is "$(first_words events --types state,e)" "state,eval_progress state,eval state,energy " "types of events"
-is "$(first_words -- --serv)" "" "nothing behind --"
+is "$(first_words -- --serv)" "" "nothing after --"
 is "$(first_words export 1 '')" ":file " "the second operand's files"
 is "$(first_words note 1 '')$(first_words rename 1 '')$(first_words export 1 f '')" "" "nothing where text or nothing comes"
 is "$(first_words help comp)" "compare completion " "help's commands"
 is "$(first_words help h)$(first_words help list '')" "hold " "one command, and not help itself"
-is "$(first_words --server http://127.0.0.1:1 show '')" "" "nobody there: nothing, and soon"
+is "$(first_words --server http://127.0.0.1:1 show '')" "" "without a server: nothing, and soon"
 # The daemon has 700 ms to answer, which may be too short on a busy machine.
 offers() { # REGEX COMMAND...
     [[ $("${@:2}") =~ $1 ]]
@@ -94,7 +94,7 @@ in_bash() { # WORD...: as bash cuts them
 }
 is "$(in_bash trainctl su)" "submit " "bash: a command"
 is "$(in_bash trainctl list --stat)" "--state " "bash: an option"
-is "$(in_bash trainctl list --state = run)" "running " "bash: a value behind =, which bash takes for a word"
+is "$(in_bash trainctl list --state = run)" "running " "bash: a value after =, which bash takes for a word"
 is "$(in_bash trainctl submit --set lr.decay = co)" "cosine " "bash: a value of a key"
 is "$(in_bash trainctl submit jo)" "job.json joker " "bash: files"
 ok "bash: job ids of the server that is named" eventually offers "^$id $" in_bash trainctl --server "${url%%:*}" : "${url#*:}" show ''

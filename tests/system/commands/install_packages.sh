@@ -93,19 +93,19 @@ is "$status $(installed)" "0 libx-dev 252.36,libx0 252.36,other 1.0,tool 1.1,x 2
 system libx0_252.36.deb x_252.36.deb
 install newer
 is "$status $(installed | tr ',' '\n' | grep -v '^x ' | paste -s -d ,)" "0 libx0 252.38,newer 1.0" "what a package needs is upgraded"
-like "$said" 'libx0 252.36 is upgraded to 252.38: .*newer 1.0.* not available for 252.36' "and it is said, with why"
+like "$said" 'libx0 252.36 is upgraded to 252.38: .*newer 1.0.* not available for 252.36' "and a message gives the reason"
 
 rm "$work/archive/libx-dev_252.36.deb"
 index
 system libx0_252.36.deb
 install libx-dev
 is "$status $(installed)" "0 libx-dev 252.38,libx0 252.38" "where the archive has no -dev of the old version the library is upgraded"
-like "$said" 'libx0 252.36 is upgraded to 252.38: libx-dev 252.38 is not available for 252.36' "and it is said, with why"
+like "$said" 'libx0 252.36 is upgraded to 252.38: libx-dev 252.38 is not available for 252.36' "and a message gives the reason"
 
 system other_1.0.deb
 install rival
 is "$status $(installed)" "1 other 1.0" "nothing is removed for a package"
-like "$said" 'rival cannot be installed beside other, which apt-get would remove' "and it is said"
+like "$said" 'rival cannot be installed beside other, which apt-get would remove' "and it is reported"
 
 # ---- ./quickstart asks on a terminal
 if command -v script >/dev/null; then

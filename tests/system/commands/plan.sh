@@ -50,7 +50,7 @@ plan 0 "synthetic data has ImageNet's size" '{"data": {"train": "synthetic"}}' '
 
 plan 0 "variables of the ranks" '{"data": {"train": "synthetic"}, "cluster": {"env": {"OMP_WAIT_POLICY": "active", "KMP_BLOCKTIME": "1"}}}' \
     '^env +2 +OMP_WAIT_POLICY=active KMP_BLOCKTIME=1$' 'warning: cluster.env: KMP_BLOCKTIME .* no effect with that of GNU'
-plan 2 "a variable that has a key of its own" '{"data": {"train": "synthetic"}, "cluster": {"env": {"OMP_NUM_THREADS": "2"}}}' \
+plan 2 "a variable with its own key" '{"data": {"train": "synthetic"}, "cluster": {"env": {"OMP_NUM_THREADS": "2"}}}' \
     '^trainctl: cluster.env.OMP_NUM_THREADS: .*is set by cluster.threads_per_worker'
 options=(--explain)
 plan 0 "variables explained" '{"data": {"train": "synthetic"}, "cluster": {"env": {"OMP_WAIT_POLICY": "active"}}}' \

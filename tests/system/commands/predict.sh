@@ -16,7 +16,7 @@ echo '{"preset": "surfsara-24k", "data": {"train": "/nowhere", "train_images": 1
 
 predict "$work/s.json"
 is $? 3 "without a measurement there is no prediction"
-like "$output" 'trainctl scale --weak --workers 2 FILE' "and it says how to measure"
+like "$output" 'trainctl scale --weak --workers 2 FILE' "and explains how to measure"
 
 predict --node-speed 79 --nodes 1,16,64,256,1024 --json "$work/s.json"
 is $? 0 "a table for five numbers of nodes"
@@ -35,7 +35,7 @@ predict --node-speed 79 --nodes 1,16,64,256,1024 --json "$work/s.json"
 is "$output" "$first" "the same again"
 
 predict --node-speed 79 --nodes 1 --set cluster.threads_per_worker=22 --set batch_per_worker=48 "$work/s.json"
-like "$output" '22 threads per worker lose about [2-5] % of their speed to uneven shares of 48 images' "what 22 threads lose is told"
+like "$output" '22 threads per worker lose about [2-5] % of their speed to uneven shares of 48 images' "the loss of 22 threads is reported"
 predict --node-speed 79 --nodes 1 --set cluster.threads_per_worker=22 --set batch_per_worker=2 --json "$work/s.json"
 is "$(jq '.threads_keep > 0.6 and .threads_keep < 0.85' <<<"$output")" true "and that they lose more with 2 images"
 
@@ -48,10 +48,10 @@ is "$(jq '.choice.nodes as $n | [.points[] | select(.nodes == $n)][0].node_hours
 predict --node-speed 79 --nodes 16,600,1024 --to-target --json "$work/s.json"
 is "$(jq '.points[0].epochs.value > 33 and .points[0].epochs.value < 37 and .points[1].epochs.value > .points[0].epochs.value + 30' <<<"$output")" \
     true "--to-target: larger batches need more epochs"
-like "$(jq -r '.points[2].problem' <<<"$output")" '98304 is beyond the largest' "and nothing is said beyond the published batches"
+like "$(jq -r '.points[2].problem' <<<"$output")" '98304 is beyond the largest' "and nothing is reported beyond the published batches"
 
 predict --node-speed 79 --hop-us 1e6 --nodes 16,64,256,512 --target 75.9 "$work/s.json"
-like "$output" 'more than [0-9]+ nodes hardly help, as larger batches need more epochs' "--target: it says where more nodes stop helping"
+like "$output" 'more than [0-9]+ nodes hardly help, as larger batches need more epochs' "--target: it names the number of nodes beyond which more do not help"
 like "$output" 'no published batch is near' "and of which batches nothing was published nearby"
 predict --node-speed 79 --target 120 "$work/s.json"
 like "$output" 'accuracy in percent' "a target beyond 100 is refused"
@@ -65,7 +65,7 @@ is $? 2 "so is a deadline that is no time"
 predict --deadline 90 "$work/s.json"
 is $? 2 "and one without a unit"
 predict --node-speed fast "$work/s.json"
-like "$output" '--node-speed must be a number from 1e-06 to 1e9' "and a speed that is none"
+like "$output" '--node-speed must be a number from 1e-06 to 1e9' "and an invalid speed"
 predict --node-speed 1e308 --nodes 1 "$work/s.json"
 like "$output" '--node-speed must be a number from 1e-06 to 1e9, not "1e308"' "and one from which no finite number comes"
 predict --to-target --node-speed 79 - <<<'{"data": {"train": "synthetic", "train_images": 100000}, "model": {"classes": 10}}'

@@ -91,7 +91,7 @@ ok "all is there" test -d _state -a -d _install -a -d _data/fashion-mnist -a -e 
 run --stop
 like "$status $said" "^0 traind \\(pid $daemon\\) is stopped" "--stop stops the daemon"
 like "$said" 'These jobs have not ended: 1' "names the job"
-like "$said" 'quickstart --stop --cancel' "and says how to end it"
+like "$said" 'quickstart --stop --cancel' "and explains how to end it"
 wait $daemon 2>/dev/null
 daemon=
 ok "which goes on" test -d "/proc/$worker"
@@ -101,7 +101,7 @@ mkdir -p "$work/cache/traind"
 mkdir -p _build/dev && touch _build/dev/config.status # another build, which needs configure
 run --remove --yes
 is $status 0 "--remove --yes"
-like "$said" 'apt-get autoremove --purge liba libb$' "it says how to remove the packages"
+like "$said" 'apt-get autoremove --purge liba libb$' "it explains how to remove the packages"
 is "$(ls -A | paste -s -d ' ') $(ls _data _build | paste -s -d ' ')" "_build _data configure quickstart setup _build: dev  _data: mine" "what it did not make stays"
 gone() { [ ! -d "/proc/$worker" ]; }
 ok "the training was cancelled" eventually gone

@@ -43,7 +43,7 @@ like "$out" '^time to train +[0-9.]+ s$' "its time"
 like "$out" "^run directory +$work/first$" "its folder has its name"
 is "$(jq -r .status first/result.json) $(ls first/checkpoints | tail -n 1)" "success step-00000006" "which holds its result and its weights"
 exits 1 "once more" job.json
-like "$err" "first has a run of this job: .*--resume, .*--run-dir" "is refused, and says what to do"
+like "$err" "first has a run of this job: .*--resume, .*--run-dir" "is refused with a remedy"
 exits 1 "another job in its folder" --set seed=2 job.json
 like "$err" "first has a run of another job, .* --run-dir" "is refused"
 mkdir other && touch other/file
@@ -74,7 +74,7 @@ kill -INT $pid
 wait $pid
 is "$?" 130 "SIGINT stops it"
 like "$(<said)" '^state +cancelled$' "its state"
-like "$(<words)" "with --resume goes on in $work/long, from the checkpoint of step [0-9]+" "it says what was kept and how to go on"
+like "$(<words)" "with --resume goes on in $work/long, from the checkpoint of step [0-9]+" "it names the kept files and how to continue"
 is "$(pgrep -fc -- "--run-dir $work/long")" 0 "no worker is left"
 kept=$(jq -s '[.[] | select(.type == "checkpoint")][-1].step' long/attempt-1/events.jsonl)
 exits 1 "without --resume" long.json
@@ -109,5 +109,5 @@ exits 2 "a wrong key" --set lr.bse=1 job.json
 like "$err" 'did you mean lr.base' "the nearest is named"
 document bad.json '.name = "bad" | .data.train = "/none"'
 exits 1 "data that are not there" bad.json
-like "$err" "trainctl: there is no data set at /none$" "it says so"
+like "$err" "trainctl: there is no data set at /none$" "a message says so"
 done_testing

@@ -25,7 +25,7 @@ is "$(jq '[.strong, .weak | .[] | .images_per_sec > 0 and .predicted.low < .pred
     (.efficiency * .workers / .speedup - 1 | fabs) < 1e-9] | all' <<<"$output")" true "each point was measured and predicted"
 is "$(jq '[.strong, .weak | .[0] | .efficiency == 1 and (.error | fabs) < 0.01] | all' <<<"$output")" true "the first point is what the others are measured by"
 echo "# $(jq -c '[.strong, .weak | .[] | {workers, images_per_sec, predicted: .predicted.value, error}]' <<<"$output")"
-is "$(ls -A "$TMPDIR")" "" "nothing is left behind"
+is "$(ls -A "$TMPDIR")" "" "nothing is left"
 
 scale --workers 1 --weak --steps 1 "$work/job.json"
 like "$output" '^weak scaling, each worker keeps its batch' "weak alone, as a table"

@@ -18,7 +18,7 @@ cores=$(env -u OMP_NUM_THREADS nproc)
 
 check --json --scratch "$work" --data "$work/data"
 is "$code" 0 "a fit machine"
-has .outcome fine "it says so"
+has .outcome fine "a message says so"
 has '[.gflops, .memory_gb_per_sec, .clock_ghz, .cores, .memory_bytes, .memory_free_bytes, .seconds, .t, .core_types[].gflops, .scratch.path] | all(. != null and . != 0)' true \
     "speeds, memory and time are measured"
 has '[.core_types[].cores] | add' "$cores" "each core is of one type"
@@ -34,7 +34,7 @@ has '[.checks[] | select(.ok | not)] | length' 0 "nothing is wrong"
 
 check --data synthetic --data "$work/data/train"
 is "$code" 0 "without --json, two data sets"
-like "$output" '^ok +GEMM +[0-9.]+ GFLOP/s on [0-9]+ cores?; one alone [0-9.]+' "GEMM in words"
+like "$output" '^ok +GEMM +[0-9.]+ GFLOP/s on [0-9]+ cores?; one alone [0-9.]+' "GEMM as a sentence"
 like "$output" '^ok +data +synthetic' "synthetic data need no look"
 like "$output" "^ok +data +$work/data/train: 2 shards, 96 images, manifest $manifest" "a role's folder has the manifest above it"
 
@@ -66,7 +66,7 @@ cp -r "$work/data" "$work/damaged"
 echo x >>"$work/damaged/train/train-00001-of-00002"
 check --data "$work/damaged"
 is "$code" 6 "a shard of another size than the manifest's"
-like "$output" "^BAD +data +the shards in $work/damaged/train do not have the names and sizes" "says so"
+like "$output" "^BAD +data +the shards in $work/damaged/train do not have the names and sizes" "a message says so"
 : >"$work/damaged/train/train-00000-of-00002"
 rm "$work/damaged/manifest.json"
 check --data "$work/damaged"
@@ -86,7 +86,7 @@ if mkdir "$work/full" && mount -t tmpfs -o size=64k tmpfs "$work/full" 2>/dev/nu
     check --scratch "$work/full"
     umount "$work/full"
     is "$code" 7 "a full scratch"
-    like "$output" "^BAD +scratch +(cannot write in $work/full: No space|0\.0 GB free)" "says so"
+    like "$output" "^BAD +scratch +(cannot write in $work/full: No space|0\.0 GB free)" "a message says so"
 else
     skip "a full scratch" "mount is not allowed"
 fi

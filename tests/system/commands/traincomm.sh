@@ -19,7 +19,7 @@ PKG_CONFIG_PATH=$(dirname "$pc")
 export PKG_CONFIG_PATH PKG_CONFIG_SYSROOT_DIR=$work/root LD_LIBRARY_PATH=$libdir
 
 is "$(pkg-config --modversion traincomm)" "$(readlink "$libdir/libtraincomm.so" | sed 's/libtraincomm.so.//')" \
-    "the library's file has the version pkg-config says"
+    "the library's file has the version of pkg-config"
 is "$(nm -D --defined-only "$libdir/libtraincomm.so" | awk '$2 != "A" && $3 !~ /^traincomm_/')" "" \
     "it exports nothing but its interface"
 declared=$(sed -n '/^typedef/d; s/^[a-z].*[ *]\(traincomm_[a-z_]*\)(.*/\1/p' "$(find "$work/root" -name traincomm.h)" | sort -u)

@@ -61,7 +61,7 @@ check "show has the size of a PNG" test "$("$prep" show --json twins/png | jq -r
 
 make_by make_jpegs jpegs
 run convert --from folder --in jpegs/whole --out whole-out --shards 1
-check "whole JPEGs with thumbnails, second pictures, bytes behind them" test "$status" = 0
+check "whole JPEGs with thumbnails, second pictures, trailing bytes" test "$status" = 0
 for file in jpegs/cut/train/a/*; do
     name=${file##*/}
     mkdir -p "one/$name/train/a"
@@ -134,7 +134,7 @@ check "a job with a byte order mark" cmp plain.out marked.out
 check "there is a plan" test -s plain.out
 "$top_builddir/trainctl" plan wide.json >out 2>err
 check "one in UTF-16" test $? = 2
-check "is told from other faults" grep -q "UTF-16 or UTF-32 by its byte order mark; save it as UTF-8" err
+check "differs from other faults" grep -q "UTF-16 or UTF-32 by its byte order mark; save it as UTF-8" err
 mkdir -p flat/train/{n01,n02} flat/validation
 cp twins/jpeg/a/00.jpg flat/train/n01 && cp twins/jpeg/b/01.png flat/train/n02
 cp twins/jpeg/a/00.jpg flat/validation/1.jpg && cp twins/png/b/01.png flat/validation/2.png

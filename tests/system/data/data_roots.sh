@@ -38,7 +38,7 @@ small inside .
 want 201 "a data set beneath the roots is taken"
 trained=$id
 ok "and trained" wait_state "$trained" succeeded
-like "$(cat "$state/jobs/$trained/attempt-1/command")" "--data-roots $roots" "the workers are told the roots"
+like "$(cat "$state/jobs/$trained/attempt-1/command")" "--data-roots $roots" "the workers get the roots"
 cp "$state/jobs/$trained/checkpoints/step-00000002/model.safetensors" "$work/secret/"
 cp "$work/secret/model.safetensors" "$roots/"
 

@@ -54,7 +54,7 @@ check "labels go with their images" bash -c "'$prep' show --json a | sed 's/.*\"
 check "an existing conversion is not touched" refused 1 "is not empty" convert --from idx --in small --out a --shards 5
 check "and is still whole" same_tree a b
 run convert --from idx --in small --out c --shards 3 --seed 7 --force --json
-check "convert --json tells what was made" test "$(jq -c '[.out, .train_shards, .validation_shards, .train_images > 0, .images_per_sec > 0]' out)" = '["c",3,1,true,true]'
+check "convert --json reports what was made" test "$(jq -c '[.out, .train_shards, .validation_shards, .train_images > 0, .images_per_sec > 0]' out)" = '["c",3,1,true,true]'
 check "--force replaces it whole" test "$status" = 0 -a "$(ls c/train | wc -l)" = 3 -a "$(count c)" = 103
 mkdir other && echo precious >other/notes.txt
 check "a folder with other things is refused" refused 1 "other/notes.txt" convert --from idx --in small --out other --shards 5
@@ -74,14 +74,14 @@ check "show takes a record" test "$("$prep" show --json --record 7 a | jq -c .re
 check "or a range" test "$("$prep" show --json --record 7-9 a | jq .record | tr '\n' ' ')" = "7 8 9 "
 check "or all from one on" test "$("$prep" show --json --record 101- a | jq .record | tr '\n' ' ')" = "101 102 "
 check "and a class" test "$("$prep" show --json --class 4 a | jq -s -c '[length, (map(.class) | unique)]')" = "[20,[4]]"
-check "and at most so many of it" test "$("$prep" show --json --class 4 --record 50- --limit 2 a | jq -s 'map(select(.class == 4 and .record >= 50)) | length')" = 2
+check "and at most two of them" test "$("$prep" show --json --class 4 --record 50- --limit 2 a | jq -s 'map(select(.class == 4 and .record >= 50)) | length')" = 2
 check "a record that is not there" refused 3 "there is no record 103: a holds the records 0 to 102" show --record 100-103 a
 check "a class that is not there" refused 3 "none of the records 0 to 102 is of class 5" show --class 5 a
 check "prints no header" test ! -s out
-check "a range that is none" refused 2 "expected N, N-M or N-" show --record 9-7 a
+check "an invalid range" refused 2 "expected N, N-M or N-" show --record 9-7 a
 check "the table's columns are aligned" test "$("$prep" show a | sed -E 's/^( *[a-z0-9]+  [^ ]+ +[a-z0-9]+ +[a-z0-9]+ +[a-z0-9]+ +[a-z0-9]+)  .*/\1/' | awk '{ print length }' | sort -u | wc -l)" = 1
 run extract --json --class 2 --limit 3 --out three a
-check "extract chooses likewise and lists what it writes" test "$(jq -r 'select(.class == 2) | .path' out | sort)" = "$(find three -type f | sort)"
+check "extract chooses in the same way and lists its files" test "$(jq -r 'select(.class == 2) | .path' out | sort)" = "$(find three -type f | sort)"
 check "extract does not overwrite" refused 1 "exists already" extract --out jpegs a
 mkdir -p folder/train/{b,a,C} folder/validation/b
 i=0
@@ -127,7 +127,7 @@ check "folders named train and test are no classes" refused 2 "parts/train as th
 mkdir systems/lost+found systems/nobody
 run convert --from folder --in systems --out sf --shards 2
 check "nor are a file system's folders" test "$status" = 0 -a "$(jq -r '.classes | index("lost+found")' sf/manifest.json)" = null
-check "which is said" grep -q "warning: systems: .* and are ignored: lost+found" err
+check "which is reported" grep -q "warning: systems: .* and are ignored: lost+found" err
 check "as is a class without images" grep -q "warning: systems: .* no images and count as classes all the same: nobody" err
 check "which counts" test "$(jq -r '.classes | index("nobody")' sf/manifest.json)" != null
 mkdir systems/nobody/inside
@@ -136,7 +136,7 @@ check "classes are not nested" refused 2 "systems/nobody/inside is a folder, but
 cp -r f beside-f && cp beside-f/train/train-00000-of-00004 beside-f/train/train-00000-of-00004.bak
 run show beside-f
 check "a copy beside shards is not read" test "$status" = 0 -a "$(grep -c . out)" = $(("$(count f)" + 1))
-check "which is said" grep -q "warning: beside-f/train: these files are not shards of the data set and are ignored: train-00000-of-00004.bak" err
+check "which is reported" grep -q "warning: beside-f/train: these files are not shards of the data set and are ignored: train-00000-of-00004.bak" err
 rm beside-f/train/train-00003-of-00004
 check "and hides no missing one" refused 3 "shard train-00003-of-00004 is missing" show beside-f
 check "an empty folder" refused 2 "no data set in empty" convert --from folder --in empty --out x --shards 1
@@ -149,7 +149,7 @@ check "a truncated gzip" refused 1 "train-images-idx3-ubyte.gz is truncated" con
 cp -r small badgz && printf '\377\377' | dd of=badgz/train-images-idx3-ubyte.gz bs=1 seek=60 conv=notrunc 2>/dev/null
 check "a corrupt gzip" refused 1 "train-images-idx3-ubyte.gz is " convert --from idx --in badgz --out x --shards 1
 cp -r small longer && echo more >>longer/train-labels-idx1-ubyte
-check "bytes behind the end" refused 2 "longer than its header specifies" convert --from idx --in longer --out x --shards 1
+check "bytes after the end" refused 2 "longer than its header specifies" convert --from idx --in longer --out x --shards 1
 cp -r small half && rm half/t10k-labels-idx1-ubyte
 check "images without labels" refused 3 "t10k-labels" convert --from idx --in half --out x --shards 1
 printf 'a\nb\nc\nd\n' >four
@@ -199,7 +199,7 @@ complete_names() { find "$1" -name 'train-*' -o -name 'validation-*' -o -name ma
 if [ "$(id -u)" = 0 ] && mkdir full && mount -t tmpfs -o size=48k none full 2>/dev/null; then
     check "a full disk" refused 1 "No space left" convert --from idx --in small --out full/x --shards 5 --eval-shards 2 --seed 7 --threads 1
     check "nothing half-written looks complete" test "$(complete_names full)" = 0
-    check "the finished shards are said to be kept" grep -q "of 7 shards are finished" err
+    check "the finished shards are reported as kept" grep -q "of 7 shards are finished" err
     mount -o remount,size=1m full
     run convert --from idx --in small --out full/x --shards 5 --eval-shards 2 --seed 7
     check "with more space the same command goes on" grep -q "resuming an earlier run" err

@@ -26,7 +26,7 @@ check "classes are counted" of classes '.values == {role: "train", classes: 12, 
 check "a random deal is well mixed" of mixing '.status == "ok" and .values.score > 0.9 and (.values.z | fabs) < 6'
 check "the manifest agrees" of manifest '.status == "ok"'
 audit --sample 7 good
-check "--sample says how many" of pictures '.values.decoded == 7'
+check "--sample sets their number" of pictures '.values.decoded == 7'
 audit --all good --threads 1
 check "--all decodes all" of pictures '.values.decoded == 202'
 "$prep" audit good >out 2>err
@@ -95,7 +95,7 @@ audit bad
 check "roles of different manifests need the same classes in the same order" of "class names" '.status == "problem" and (.text | test("in a different order"))'
 echo '{"format": 1}' >bad/manifest.json
 audit bad
-check "a manifest that says nothing is a problem" test "$status" = 1
+check "an empty manifest is a problem" test "$status" = 1
 
 # ---- what is in the records: shards written by another program
 
@@ -150,7 +150,7 @@ rewrite 'jpeg(records[3][1])[0] = jpeg(records[3][1])[0][:-200]'
 check "a truncated JPEG" of pictures '.status == "problem" and .values.undecodable == 1'
 check "is named with its place" found "Premature end of JPEG file"
 rewrite 'j = jpeg(records[3][1])[0]; at = j.index(b"\xff\xc0"); jpeg(records[3][1])[0] = j[:at + 5] + b"\xff\xdc\xff\xdc" + j[at + 9:]'
-check "a JPEG that says it has 65500 x 65500 pixels" found "65500 x 65500 pixels are over the limit"
+check "a JPEG with 65500 x 65500 pixels in its header" found "65500 x 65500 pixels are over the limit"
 rewrite 'del records[3][1].features.feature["image/class/label"]'
 check "a record without a label" found "has no image/class/label"
 rewrite 'records = [r for r in records if r[0][-10] != "4" or label(r[1])[0] % 3]'
@@ -184,7 +184,7 @@ check "a batch larger than the data" of plan '.status == "problem"'
 check "has status 1" test "$status" = 1
 echo '{"mode": 1}' >job.json
 audit --plan job.json good
-check "a job that is none is wrong use" test "$status" = 2
+check "an invalid job id is a usage error" test "$status" = 2
 audit nowhere
 check "a folder that is not there" test "$status" = 3
 audit

@@ -91,7 +91,7 @@ check "--resize makes the short side that long and keeps the shape" all_are smal
 mkdir only && cp in/ILSVRC2012_img_train.tar only/
 run convert --from imagenet --in only --out o --shards 2
 check "the training tar alone will do" test "$status" = 0 -a ! -e o/validation
-check "without a name in words a class has its synset's" bash -c "'$prep' show --json o | jq -es 'all(.text | test(\"^n0144\"))'"
+check "a class without a name is shown by its synset" bash -c "'$prep' show --json o | jq -es 'all(.text | test(\"^n0144\"))'"
 
 # ---- ImageNet, broken
 
@@ -124,7 +124,7 @@ check "a truncated validation tar" refused 1 "ILSVRC2012_img_val.tar is truncate
 gzip -c in/ILSVRC2012_img_train.tar >bad/ILSVRC2012_img_train.tar
 check "a compressed tar" refused 1 "is a gzip file, not a tar archive: a compressed one is not read" convert --from imagenet --in bad --out x --shards 1
 tar -cf bad/ILSVRC2012_img_train.tar -C v .
-check "a training tar that is none" refused 2 "expected a tar for each class" convert --from imagenet --in bad --out x --shards 1
+check "a training tar that is not a tar" refused 2 "expected a tar for each class" convert --from imagenet --in bad --out x --shards 1
 check "none of these has written anything" test ! -e x
 
 # ---- CIFAR

@@ -22,7 +22,7 @@ check "there are data to stage" test "$status" = 0
 
 run stage --from data --to all --json
 check "all shards are copied" said '.copied == 9 and .kept == 0'
-check "each is told of" bash -c '[ "$(jq -s "map(select(.type == \"copied\")) | length" out)" = 9 ]'
+check "each is reported" bash -c '[ "$(jq -s "map(select(.type == \"copied\")) | length" out)" = 9 ]'
 check "the copy is the data set" diff -r --exclude='.*' data all
 run stage --from data --to all --json
 check "a second call copies nothing" said '.copied == 0 and .kept == 9'
@@ -43,7 +43,7 @@ for node in 0 1 2; do "$prep" stage --from data --to n$node --node $node --nodes
 check "node i has the training shards s with s % n == i" test "$(ls n1/train | tr '\n' ' ')" = "train-00001-of-00007 train-00004-of-00007 "
 check "together the nodes have each shard once" test "$(find n? -name "train-*-of-*" | wc -l)" = 7
 check "every node has all of the validation" test "$(find n? -name "validation-*-of-*" | wc -l)" = 6
-check "the manifest says which part it is" bash -c "jq -e '.stage == {node: 1, nodes: 3}' n1/manifest.json"
+check "the manifest names the part" bash -c "jq -e '.stage == {node: 1, nodes: 3}' n1/manifest.json"
 check "a staged part passes the audit" "$prep" audit n1
 run stage --from data --to n1 --node 2 --nodes 3 --json
 check "as another node what is not needed any more goes" bash -c '[ "$(ls n1/train | tr "\n" " ")" = "train-00002-of-00007 train-00005-of-00007 " ]'
@@ -68,7 +68,7 @@ run stage --from other --to change
 check "and the next one ends with the new data set" diff -r --exclude='.*' other change
 run stage --from data --to part
 run stage --from data --to part --node 1 --nodes 3
-check "a part of what is there is copied no more, and told as a part" bash -c 'jq -e ".stage == {node: 1, nodes: 3}" part/manifest.json'
+check "a part of an existing copy is not copied again, and reported as a part" bash -c 'jq -e ".stage == {node: 1, nodes: 3}" part/manifest.json'
 if [ "$(id -u)" = 0 ] && mkdir narrow && mount -t tmpfs -o size=10m none narrow 2>/dev/null; then
     run stage --from data --to narrow/x
     check "the space of what goes is room for what comes" "$prep" stage --from other --to narrow/x
@@ -107,7 +107,7 @@ check "to the same end" diff -r --exclude='.*' data killed
 
 check "no such data" refused 6 "nowhere/manifest.json does not exist" stage --from nowhere --to x
 cp -r data wrong && printf 'X' | dd of=wrong/train/train-00002-of-00007 bs=1 seek=5000 conv=notrunc 2>/dev/null
-check "a shard that is not what the manifest says" refused 6 "train-00002-of-00007 does not match the manifest" stage --from wrong --to y
+check "a shard that differs from the manifest" refused 6 "train-00002-of-00007 does not match the manifest" stage --from wrong --to y
 check "is not left in scratch" test ! -e y/train/train-00002-of-00007 -a ! -e y/manifest.json
 truncate -s -10 wrong/train/train-00001-of-00007
 check "a truncated shard" refused 6 "train-00001-of-00007 is shorter than" stage --from wrong --to z
@@ -122,7 +122,7 @@ touch file
 check "scratch that is no folder" refused 7 "file" stage --from data --to file/scratch
 check "space left for others" refused 7 "TB too few" stage --from data --to s --keep-free 1000000T
 if [ "$(id -u)" = 0 ] && mkdir tiny && mount -t tmpfs -o size=3m none tiny 2>/dev/null; then
-    check "too little space is said before anything is copied" refused 7 "tiny/x has 3.1 MB free" stage --from data --to tiny/x
+    check "too little space is reported before anything is copied" refused 7 "tiny/x has 3.1 MB free" stage --from data --to tiny/x
     check "and nothing has been" test "$(find tiny -name '*-of-*' | wc -l)" = 0
     umount tiny
 else
@@ -130,6 +130,6 @@ else
 fi
 check "no --to" refused 2 "--to is missing" stage --from data
 check "a node beyond the nodes" refused 2 "--node 3 is out of range: with --nodes 3 it must be from 0 to 2" stage --from data --to x --node 3 --nodes 3
-check "a size that is none" refused 2 "expected a size like" stage --from data --to x --bandwidth fast
+check "an invalid size" refused 2 "expected a size like" stage --from data --to x --bandwidth fast
 
 done_testing

@@ -24,7 +24,7 @@ for wrong in "hosts[1]=nowhere|host nowhere does not answer: .*[Cc]ould not reso
     [[ $value == [\[]* ]] || value="\"$value\""
     train "$(jq -c ".$key = $value" <<<"$two")" '{"restart": {"max": 0}}'
     ok "$key $value fails the job" wait_state "$id" failed
-    like "$(job "$id" reason)" "${rest##*|}" "... in words"
+    like "$(job "$id" reason)" "${rest##*|}" "... with a readable message"
 done
 
 # Each rank's OpenMP prints what it reads from the environment.
@@ -72,7 +72,7 @@ is "$((summed / 24000000))" 1 "of as many as are summed ($summed bytes, $sent se
 elsewhere=$(jq -c '.ssh_port = 2222' <<<"$two")
 train "$elsewhere" '{"restart": {"max": 0}}'
 ok "a job whose hosts have no sshd on its port fails" wait_state "$id" failed
-like "$(job "$id" reason)" "host $h2 does not answer: .*port 2222: Connection refused" "in words"
+like "$(job "$id" reason)" "host $h2 does not answer: .*port 2222: Connection refused" "with a readable message"
 "$net" run "$lab" "$h2" /usr/sbin/sshd -f "$lab/sshd_config" -p 2222
 train "$elsewhere"
 ok "with one it succeeds" wait_state "$id" succeeded

@@ -29,5 +29,5 @@ is "$(XDG_CACHE_HOME=$work/cache "$top_builddir/trainctl" predict --json --nodes
     "$(jq '.network.bytes_per_second | round' <<<"$output")" "and trainctl predict, over the same interface"
 is "$(XDG_CACHE_HOME=$work/cache "$top_builddir/trainctl" predict --json --set cluster.interface=ib0 --nodes 2 --node-speed 100 --train-images 1000 "$work/scale.json" |
     jq '.network.bytes_per_second / 1e9')" 7.5 "but not over another"
-is "$(ls -A "$work/shared")" "" "nothing is left behind"
+is "$(ls -A "$work/shared")" "" "nothing is left"
 done_testing

@@ -22,7 +22,7 @@ is "$(job "$id" state)" running "it still runs"
 before=$(job "$id" step)
 ok "it goes on" eventually has_events "$id" $((before + 5))
 call -X POST "/v1/jobs/$id/cancel"
-ok "and ends when it is told to" wait_state "$id" cancelled
+ok "and ends on request" wait_state "$id" cancelled
 is "$(job "$id" attempt)" 1 "in its first attempt"
 like "$(get "/v1/jobs/$id/events?limit=1000" | jq -r '.events[] | select(.type == "warning") | .cause + ": " + .message')" \
     "all_reduce: no step for [0-9]+ s on .*the network is slow" "an event has it, with the cause"

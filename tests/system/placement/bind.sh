@@ -16,16 +16,16 @@ got() { # FILTER of run_start's binding
 for row in 'core|slot:PE=1 --bind-to core' 'socket|socket:PE=1 --bind-to core' 'numa|numa:PE=1 --bind-to core' 'none|slot:OVERSUBSCRIBE --bind-to none'; do
     train "{\"bind\": \"${row%%|*}\"}" '{"steps": 1}'
     ok "bind ${row%%|*}: the job succeeds" wait_state "$id" succeeded
-    is "$(placed "$id")" "--map-by ${row#*|}" "mpirun is told so"
+    is "$(placed "$id")" "--map-by ${row#*|}" "mpirun gets that option"
     if [ "${row%%|*}" = none ]; then
         is "$(got 'map(.cpus) | unique | length')" 1 "both ranks may run on the same cores"
     else
-        is "$(got 'map(.cpus) | unique | length')" 2 "each rank has a core of its own"
+        is "$(got 'map(.cpus) | unique | length')" 2 "each rank has its own core"
     fi
 done
 train '{"bind": "core", "smt": true}' '{"steps": 1}'
 ok "hardware threads as slots: the job succeeds" wait_state "$id" succeeded
-is "$(placed "$id")" "--map-by slot:PE=1 --bind-to hwthread --use-hwthread-cpus" "mpirun is told so"
+is "$(placed "$id")" "--map-by slot:PE=1 --bind-to hwthread --use-hwthread-cpus" "mpirun gets that option"
 is "$(got 'map(.cpus | test("^[0-9]+$"))')" "[true,true]" "each rank has one hardware thread"
 is "$(job "$id" spec.cluster.bind) $(job "$id" spec.cluster.smt)" "core true" "the document keeps both"
 
@@ -33,11 +33,11 @@ is "$(job "$id" spec.cluster.bind) $(job "$id" spec.cluster.smt)" "core true" "t
 two=$(jq -nc --arg a "$h1" --arg b "$h2" '{nodes: 2, hosts: [$a, $b], interface: "eth0"}')
 train "$(jq -c '.bind = "socket"' <<<"$two")" '{"steps": 8, "comm": {"core": "none"}}'
 ok "bind socket on two hosts: the job succeeds" wait_state "$id" succeeded
-is "$(placed "$id")" "--map-by socket:PE=1 --bind-to core" "mpirun is told so"
+is "$(placed "$id")" "--map-by socket:PE=1 --bind-to core" "mpirun gets that option"
 is "$(got 'group_by(.host) | map(map(.cpus) | unique | length)')" "[2,2]" "the ranks of each host have cores of their own"
 is "$(get "/v1/jobs/$id" | jq -c '.gradients | [.step, .machines, .leaders, .exchanges]')" "[7,2,2,2]" "what the first steps decide of their sums"
 shown=$("$top_builddir/trainctl" --server "unix:$socket" show "$id" | tr -s ' \n' ' ')
-like "$shown" " gradients gradients of 4 ranks are summed by machine .*: a step takes [0-9.e-]+ s \([0-9.e-]+ s (by calls|after backward)\) " "stands in trainctl show"
+like "$shown" " gradients gradients of 4 ranks are summed by machine .*: a step takes [0-9.e-]+ s \([0-9.e-]+ s (by calls|after backward)\) " "is in trainctl show"
 is "$("$top_builddir/trainctl" --server "unix:$socket" --json show "$id" | jq -r .gradients.message)" \
     "$("$top_builddir/trainctl" --server "unix:$socket" --json events "$id" | jq -r 'select(.type == "gradients") | .message')" "and in its events"
 train "$(jq -c --arg b "$h2" '.bind = "numa" | .threads_per_worker = 1024 | .nodes = 1 | .hosts = [$b]' <<<"$two")" '{"restart": {"max": 0}}'

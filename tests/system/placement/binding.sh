@@ -26,7 +26,7 @@ END
 
 run 1 2 --map-by slot:PE=1 --bind-to core -x OMP_NUM_THREADS=1
 is "$(jq -c '[.[] | [.rank, .threads, .omp_num_threads]]' <<<"$start")" '[[0,1,"1"],[1,1,"1"]]' "run_start has each rank"
-is "$(jq -r '.[0].cpus != .[1].cpus and (.[0].numa_nodes | length) == 1' <<<"$start")" true "on a core of its own"
+is "$(jq -r '.[0].cpus != .[1].cpus and (.[0].numa_nodes | length) == 1' <<<"$start")" true "on its own core"
 is "$warnings" "" "a right binding is not warned of"
 like "$log" "^ +1  $(hostname) +[0-9]+ +1  1 " "the log has a table"
 
@@ -50,8 +50,8 @@ comm='{"core": 0}' steps=11 run 1 2 "${as_machines[@]}"
 is "$(jq -c '[.[].comm_cpu]' <<<"$start")" '[0,0]' "comm.core 0"
 is "$(jq -r 'select(.type == "run_start") | .machines' "$work/run/attempt-1/events.jsonl")" 2 "run_start counts machines"
 is "$(sum '"\(.step) \(.machines) \(.leaders) \(.exchanges)"')" "10 2 1 2" "what the first steps decide is an event"
-like "$(sum .drive)" '^(after|calls|thread)$' "it says what moves gradients"
-like "$(sum .message)" '^gradients of 2 ranks are summed between 2 machines .*: a step takes .* s \(' "and in words how long a step takes"
+like "$(sum .drive)" '^(after|calls|thread)$' "it names what moves gradients"
+like "$(sum .message)" '^gradients of 2 ranks are summed between 2 machines .*: a step takes .* s \(' "and the duration of a step in a sentence"
 is "$(sum .message | grep -oE 'after backward|by calls|by a thread' | sort | tr '\n' ' ')" "after backward by a thread by calls " "in each of the ways"
 ok "the log has the same" grep -qF "The $(sum .message)" <<<"$log"
 steps=11 run 1 2 "${as_machines[@]}"
@@ -62,7 +62,7 @@ run 1 4 --oversubscribe --bind-to none -x TRAINCOMM_HOST_RANKS=2
 is "$(jq -c 'map(.comm_cpu) | .[0:2] == .[2:4] and (.[0] != .[1] or .[0] == null)' <<<"$start")" true "two ranks of a machine do not get the same"
 pinned=(taskset --cpu-list 0)
 steps=8 run 1 2 "${as_machines[@]}"
-is "$(jq -c '[.[].comm_cpu]' <<<"$start") $(sum .message | grep -c thread)" '[null,null] 0' "none is free: no thread"
+is "$(jq -c '[.[].comm_cpu]' <<<"$start") $(sum .message | grep -c thread)" '[null,null] 0' "no core is free: no thread"
 last=$(taskset --cpu-list --pid $$ | grep -oE '[0-9]+$')
 comm="{\"core\": $last}" run 1 2 "${as_machines[@]}"
 pinned=()
@@ -108,7 +108,7 @@ wait $mpirun
 cluster='"bind": "core"' run 1 2 --bind-to none
 like "$warnings" "^rank 0 on $(hostname) is bound to more than its threads need, or not at all \\(cores [0-9,-]+\\), but cluster.bind is .core.: " "a binding that is undone"
 cluster='"bind": "none"' run 1 2 --map-by slot:PE=1 --bind-to core
-like "$warnings" "^rank 0 on $(hostname) is bound \\(cores [0-9]+\\), but cluster.bind is .none.: " "a binding that nobody asked for"
+like "$warnings" "^rank 0 on $(hostname) is bound \\(cores [0-9]+\\), but cluster.bind is .none.: " "a binding that was not requested"
 cluster='"bind": "core", "smt": true' run 1 2 --map-by slot:PE=1 --bind-to hwthread --use-hwthread-cpus
 is "$warnings" "" "hardware threads that were asked for are not warned of"
 done_testing

@@ -48,7 +48,7 @@ ok "so does its epilog" node epilog 1 "$nobody"
 
 conf yes
 ok "a prolog with it ends well" node prolog 2 "$nobody"
-is "$(counters)" "$nobody 400 " "the counters are the job's user's, and nobody else's"
+is "$(counters)" "$nobody 400 " "only the job's user may read the counters"
 is "$(may_read "$nobody") $(may_read "$other")" "5000000 " "who alone can read them"
 exec 7< <(setpriv --reuid="$nobody" --regid="$nobody" --clear-groups sh -c 'exec <"$1"; sleep 600 & echo $!; read -r value; while [ ! -e "$2" ]; do sleep 0.05; done; echo "$value"; kill $!' sh \
     "$work/powercap/intel-rapl:0:0/energy_uj" "$work/go")
@@ -63,7 +63,7 @@ is "$(counters)" "$nobody 400 " "and they are the first one's again"
 conf no
 ok "the first one ends, energy=no by now" node epilog 2 "$nobody"
 is "$(counters)" "0 400 " "and they are root's"
-ok "nothing is left behind" test ! -e "$work/state/energy"
+ok "nothing is left" test ! -e "$work/state/energy"
 conf yes
 rm -r "$work/powercap"
 ok "a node without counters is as any other" node prolog 4 "$nobody"

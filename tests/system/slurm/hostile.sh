@@ -130,7 +130,7 @@ times=1200
 (exec setsid sh -c 'for i in \$(seq \$1); do echo runs=/; echo bad words; sleep 0.5; done; : >"$work/open/ended-\$1"' sh \$times) &
 END
 hostile "a process that holds on to its output"
-ok "nobody waits for it" test ! -e "$work/open/ended-1200"
+ok "no process waits for it" test ! -e "$work/open/ended-1200"
 
 # ------------------------------------------------------------------ the look at the data
 
@@ -154,7 +154,7 @@ bad "}], "gflops": 0.001, "job": 99, "x": [{"y": "
 END
 quiet
 as_it sh -c "echo 'data_train=$work/none' >'$work/open/say-settings'; printf 'bad \351\033[31m\377 of it\n' >'$work/open/say-check'"
-hostile "a look at the data that says no text"
+hostile "a look at the data that prints no text"
 is "$code" 0 "no node is drained for it"
 ok "the reports are valid JSON" jq -e . "$work"/spool/*.json
 
@@ -169,7 +169,7 @@ lay true
 hostile "data that are staged"
 is "$code" 0 "the job passes"
 ok "the epilog removes them" test ! -e "$scratch/set/.stage.lock"
-like "$(last_report .reason)" "removed $scratch/set, which no job used for 0 days" "and says so"
+like "$(last_report .reason)" "removed $scratch/set, which no job used for 0 days" "with a message"
 lay "ln -s '$work/victim' set"
 hostile "the folder of staged data is a link"
 lay "mkdir set && ln -s '$work/victim/file' set/.stage.lock; echo true >'$work/open/do-stage'"
@@ -181,10 +181,10 @@ hostile "the log of the staging is a link"
 lay "echo 'mkdir -p set/train && : >set/.stage.lock' >/dev/null"
 on_node prolog
 as_it sh -c "cd '$scratch' && mv set away && ln -s '$work/victim' set"
-hostile "the folder is swapped for a link behind the prolog"
+hostile "the folder is swapped for a link after the prolog"
 is "$(cat "$work/victim/train/file")" precious "what it points to is still there"
 lay "mkdir set && ln -s '$work/victim' set/train && ln -s '$work/victim/manifest.json' set/manifest.json"
-hostile "what lies in the folder are links"
+hostile "the entries of the folder are links"
 is "$(cat "$work/victim/manifest.json" "$work/victim/train/file")" $'{}\nprecious' "what they point to is still there"
 
 # ------------------------------------------------------------------ what is root's must be root's alone

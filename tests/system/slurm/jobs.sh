@@ -17,7 +17,7 @@ want 201 "a job for Slurm is taken"
 real=$id
 ok "it succeeds" ends "$real" succeeded
 is "$(job "$real" slots)" 0 "it takes no slots of this machine"
-is "$(slurm "$real" 'state')" COMPLETED "the answer says what Slurm says"
+is "$(slurm "$real" 'state')" COMPLETED "the answer has Slurm's state"
 is "$(slurm "$real" nodes)" "n[1-2]" "and on which nodes"
 is "$(sql "select count(*) from job_event where job_id = $real and type = 'step'")" 6 "its steps are stored"
 # The run may report before Slurm knows its nodes.
@@ -67,7 +67,7 @@ by_hand() { [ "$(jq -r .status "$work/hand/traind-run/result.json" 2>/dev/null)"
 ok "submitted by a person it trains" eventually by_hand
 ok "and does no harm" test ! -e "$work/harm"
 like "$("$top_builddir/trainctl" --server "$url" submit --print-sbatch - <<<'{"data": {"train": "synthetic"}}' 2>&1)" 'launcher": "slurm"' "a job that is not for Slurm has none"
-is "$("$top_builddir/trainctl" --server "$url" show "$real" | sed -n "s/^Slurm's job *//p")" "$(slurm "$real" job_id) COMPLETED on n[1-2]" "trainctl show says what Slurm says"
+is "$("$top_builddir/trainctl" --server "$url" show "$real" | sed -n "s/^Slurm's job *//p")" "$(slurm "$real" job_id) COMPLETED on n[1-2]" "trainctl show has Slurm's state"
 
 # ---------------------------------------------------------------- srun
 stop_daemon

@@ -13,7 +13,7 @@ real_images
 often='.checkpoint.every_steps = 2 | .data.eval = null'
 slurm_job "undisturbed" 16 "$often"
 whole=$id
-ok "a run that nobody disturbs" ends "$whole" succeeded
+ok "an undisturbed run" ends "$whole" succeeded
 ranks_on() { # NODE ID
     local pid
     for pid in $(rank_process "$2" '[0-9]*'); do
@@ -57,7 +57,7 @@ ok "a rule has drained the node that mpirun named" eventually drained n2 unreach
 slurm_job "alone" 100000 "$often | .cluster.nodes = 1"
 alone=$id
 ok "a job on one node has done some steps" eventually has_events "$alone" 3
-ok "Slurm has said which" eventually runs_on "$alone" 'n[13]'
+ok "Slurm has named them" eventually runs_on "$alone" 'n[13]'
 node=$(slurm "$alone" nodes)
 cluster kill "$node"
 ok "when the node dies, a rule drains it on Slurm's word" eventually drained "$node" node-fail "$alone"

@@ -99,7 +99,7 @@ gone() { # not where Slurm does not answer
 # ------------------------------------------------------------------ a fit node
 
 slurm_job "fit" 2
-ok "a job on two nodes succeeds behind the prolog" ends "$id" succeeded
+ok "a job on two nodes succeeds after the prolog" ends "$id" succeeded
 for n in n1 n2; do
     ok "$n has sent its epilog's report" eventually has_phase $n epilog 1
     is "$(node $n '[.history[] | select(.phase == "epilog")] | .[-1].reason')" null "and nothing was left on $n to end"
@@ -116,7 +116,7 @@ doctor() { # CHECK: its verdict and words
 }
 TRAIND_NODE_CONF=$work/node-n1.conf "$trainctl" --server "$url" doctor --slurm --json >"$work/doctor" 2>&1
 is "$(doctor Prolog)" "true $work/site-prolog null" "doctor --slurm follows the site's prolog to traind's"
-like "$(doctor PrologFlags)" '^false .*PrologFlags=Alloc' "and says what of slurm.conf is missing"
+like "$(doctor PrologFlags)" '^false .*PrologFlags=Alloc' "and names what is missing in slurm.conf"
 like "$(doctor SchedulerParameters) $(doctor runs) $(doctor token) $(doctor reports)" \
     "^true .*nohold.* true $state/jobs null true $work/token has mode 600 null true 2 nodes have reported, and Slurm lists 2" "the rest is right"
 TRAIND_NODE_CONF=$work/none "$trainctl" --server "$url" doctor --slurm --json >"$work/doctor" 2>&1
@@ -127,7 +127,7 @@ like "$(doctor node.conf)" '^false .*without it jobs start unchecked' "it misses
 before=$(node n1 '.history | length')
 is "$(srun --nodes=1 --nodelist=n1 --chdir="$work" sh -c 'echo $OMP_PROC_BIND-passed')" "-passed" "another's job passes, its environment as it was"
 is "$(node n1 '.history | length')" "$before" "without a report"
-ok "and leaves nothing behind" test -z "$(ls -A "$work/spool/n1")"
+ok "and leaves nothing" test -z "$(ls -A "$work/spool/n1")"
 
 # ------------------------------------------------------------------ threads and MPI settings
 
@@ -145,7 +145,7 @@ want 201 "a job whose data are to be staged is taken"
 ok "a job whose data are to be staged succeeds" ends "$id" succeeded
 at=$(slurm "$id" nodes)
 is "$(find "$work/scratch/set/train" -name 'train-*' | wc -l)" 2 "its shards are on the node's disk"
-is "$(jq -r .type "$state/jobs/$id/stage-$at.jsonl" | sort -u | tr '\n' ' ')" "copied done start " "how far it is stands in the run directory"
+is "$(jq -r .type "$state/jobs/$id/stage-$at.jsonl" | sort -u | tr '\n' ' ')" "copied done start " "its progress is in the run directory"
 ended() { [ "$(node "$at" "[.history[] | select(.job == $1 and .phase == \"epilog\")] | length")" = 1 ]; }
 ok "the epilog ends" eventually ended "$id"
 ok "and keeps them" grep -qsx "0 0 $work/scratch/set" "$work/spool/$at/staged"
@@ -195,7 +195,7 @@ node_conf n2
 
 call --data-binary '{"data": {"train": "synthetic", "train_images": 64}, "batch_per_worker": 4,
     "cluster": {"launcher": "slurm", "nodes": 2, "workers_per_node": 1}}' /v1/plan
-json '.explain.threads_per_worker | [.value, .source]' '[2,"sinfo: the fewest of the 2 nodes of the default partition"]' "sinfo says how many cores a node has"
+json '.explain.threads_per_worker | [.value, .source]' '[2,"sinfo: the fewest of the 2 nodes of the default partition"]' "sinfo has the cores of a node"
 
 # ------------------------------------------------------------------ a wrong data path
 
@@ -240,7 +240,7 @@ if [ -n "$full" ]; then
     put_back() { sql "select json_extract(body, '\$.reason') from job_event where job_id = $id and type = 'state' and body like '%put its job%'" | grep .; }
     ok "a job of traind that has it is put back" eventually put_back
     like "$(put_back | head -n 1)" "^Slurm put its job [0-9]+ back into the queue, as its prolog drained node n2: .*scratch.*; (starts in another allocation, from the beginning, as it has no checkpoint|restart 1 of [0-9]+)$" \
-        "and says who put it back, and why"
+        "and names who requeued it, and why"
     call -X POST "/v1/jobs/$id/cancel"
     ok "it is cancelled" ends "$id" cancelled
     node_conf n2

@@ -50,8 +50,8 @@ got() { # FILTER of run_start's binding
 start_placed
 slurm_job "here" 2 '.cluster.nodes = 1 | .cluster.bind = "core"'
 ok "a job on this machine succeeds" ends "$id" succeeded
-is "$(placed)" "--map-by slot:PE=1 --bind-to core" "mpirun takes what the node said"
-is "$(got 'map(.cpus) | unique | length')" 2 "each rank has a core of its own"
+is "$(placed)" "--map-by slot:PE=1 --bind-to core" "mpirun takes the node's answer"
+is "$(got 'map(.cpus) | unique | length')" 2 "each rank has its own core"
 slurm_job "none" 2 '.cluster.nodes = 1 | .cluster.bind = "none"'
 ok "a job that binds nothing succeeds" ends "$id" succeeded
 is "$(got 'map(.cpus) | unique | length')" 1 "its ranks may run on the same cores"
@@ -72,7 +72,7 @@ is "$(placed)" "--map-by numa:PE=22 --bind-to core" "by NUMA domain"
 maps 2 2 22 '.cluster.bind = "core"'
 packed="0-21 22-43"
 [ "$open_mpi" = 4 ] || packed="0-21 24-45" # which binds no rank to cores of two sockets
-is "$map" "$packed $packed" "packed where the document says so"
+is "$map" "$packed $packed" "packed if the document asks for it"
 machine 2 2 12 1
 maps 1 2 22
 is "$map" "0-21 24-45" "four domains of 12: they lie in a socket each"
@@ -94,6 +94,6 @@ cp "$work/plain.sh" "$work/setup.sh"
 start_placed "slurm.start = srun"
 slurm_job "by srun" 2 '.cluster.nodes = 1 | .cluster.bind = "core"'
 ok "ranks that srun starts succeed" ends "$id" succeeded
-is "$(got 'map(.cpus) | unique | length')" 2 "each has a core of its own"
+is "$(got 'map(.cpus) | unique | length')" 2 "each has its own core"
 ok "the daemon stops" stop_daemon
 done_testing

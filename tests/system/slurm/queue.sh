@@ -13,16 +13,16 @@ ok "a long job runs" eventually has_events "$long" 2
 fixture_job "steps=3"
 behind=$id
 waits() { [[ $(job "$1" reason) == *"[$2]" ]]; }
-ok "one behind it waits" eventually waits "$behind" Resources
+ok "the next one waits" eventually waits "$behind" Resources
 is "$(job "$behind" state)" queued "it is queued"
-is "$(job "$behind" reason)" "in Slurm's queue as job $(slurm "$behind" job_id): waiting for nodes that are in use: it is the next [Resources]" "its reason says for what"
+is "$(job "$behind" reason)" "in Slurm's queue as job $(slurm "$behind" job_id): waiting for nodes that are in use: it is the next [Resources]" "its reason names what it waits for"
 # Another user's job comes between two of traind's.
 chmod 755 "$work"
 other=$(cd / && setpriv --reuid=nobody --regid=nogroup --clear-groups sbatch --parsable --nodes=2 --output=/dev/null --wrap true)
 fixture_job "steps=3 step_ms=100"
 third=$id
 ok "the last one waits for its turn" eventually waits "$third" Priority
-like "$(job "$third" reason)" "waiting for priority: 2 jobs ahead \[Priority\]$" "and says how many are ahead"
+like "$(job "$third" reason)" "waiting for priority: 2 jobs ahead \[Priority\]$" "and counts the jobs ahead"
 
 submit "steps=2" '{"workers_per_node": 2, "threads_per_worker": 1}'
 ok "a job of this machine is not held back by those in Slurm" ends "$id" succeeded
@@ -36,7 +36,7 @@ like "$(job "$long" reason)" "^cancelled on request after step [0-9]+$" "after a
 is "$(job "$long" checkpoint_step)" "$(job "$long" step)" "with a checkpoint of it"
 ok "the last one has its turn" ends "$third" succeeded
 started() { scontrol show job "$1" -o | sed -n 's/.* StartTime=\([^ ]*\) .*/\1/p'; }
-ok "behind the other user's" [ ! "$(started "$(slurm "$third" job_id)")" '<' "$(started "$other")" ]
+ok "after the other user's" [ ! "$(started "$(slurm "$third" job_id)")" '<' "$(started "$other")" ]
 
 # A worker that does not stop is ended by Slurm.
 sed -i 's/^cancel_grace_seconds.*/cancel_grace_seconds = 12/' "$work/traind.conf"
@@ -67,14 +67,14 @@ is "$(job "$again" restarts)" 1 "that was a restart"
 like "$(job "$again" reason)" "^complete after 1 restart; the first failure: Slurm put its job $slurm_id back into the queue" "with the reason"
 like "$(sql "select min(json_extract(body, '\$.step')) from job_event where job_id = $again and attempt = 2 and type = 'step'")" "^[1-9][0-9]*$" "steps of the second attempt are stored"
 is "$(sql "select count(distinct json_extract(body, '\$.step')) from job_event where job_id = $again and type = 'step'")" 30 "no step is missing"
-is "$(sql "select json_extract(body, '\$.step') > 1 from job_event where job_id = $again and attempt = 2 and type = 'step' limit 1")" 1 "it did not begin anew"
+is "$(sql "select json_extract(body, '\$.step') > 1 from job_event where job_id = $again and attempt = 2 and type = 'step' limit 1")" 1 "it did not start from the beginning"
 
 # Ended by another user: not a failure, so not restarted.
 fixture_job "steps=2000 step_ms=200"
 ok "another one runs" eventually has_events "$id" 1
 scancel "$(slurm "$id" job_id)"
 ok "ended by scancel it is cancelled" ends "$id" cancelled
-like "$(job "$id" reason)" "it was cancelled in Slurm, and not by traind \[CANCELLED\]" "and says that it was not traind"
+like "$(job "$id" reason)" "it was cancelled in Slurm, and not by traind \[CANCELLED\]" "and says that traind did not do it"
 ok "the daemon stops" stop_daemon
 
 # One that has begun since the daemon last looked at Slurm's queue, where it waited: it writes its checkpoint all the same.
@@ -93,7 +93,7 @@ ok "cancelled, its script ends" eventually written
 is "$(job "$id" checkpoint_step)" "$(job "$id" step)" "with a checkpoint"
 left() { [ -z "$(squeue -h -j "$slurm_id")" ]; }
 ok "it leaves the queue" eventually left
-like "$(scontrol show job "$slurm_id" -o)" 'JobState=(COMPLETED|FAILED) ' "as one that Slurm was not told to end"
+like "$(scontrol show job "$slurm_id" -o)" 'JobState=(COMPLETED|FAILED) ' "as one that traind did not cancel"
 ok "and the job is cancelled" ends "$id" cancelled
 ok "the daemon stops" stop_daemon
 done_testing

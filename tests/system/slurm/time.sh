@@ -34,7 +34,7 @@ fixture_job "steps=60 step_ms=100 every=3 gate=10" '.cluster.time_limit = "'$lim
 long=$id
 script=$state/jobs/$long/attempt-1/sbatch
 ok "a job of which an allocation does a part runs" eventually has_events "$long" 9
-like "$(cat "$script")" "^#SBATCH --time=\"$limit\"\$" "Slurm is told its limit"
+like "$(cat "$script")" "^#SBATCH --time=\"$limit\"\$" "Slurm gets its limit"
 left=$(get "/v1/jobs/$long" | jq '.time_left.value')
 is "$(jq -n "$left > 2 * $half")" true "its time left is that of all links ($left s)"
 ok "it succeeds" ends "$long" succeeded
@@ -59,7 +59,7 @@ is "$(steps_of "$alone") $(job "$alone" restarts)" "30 0" "with all its steps, a
 # No checkpoint in time: it would go on for ever.
 fixture_job "steps=1000 step_ms=200" '.cluster.time_limit = "0:06"'
 ok "a job whose time is over before its first checkpoint fails" ends "$id" failed
-like "$(job "$id" reason)" "reached its time limit before it had written a checkpoint: increase cluster.time_limit" "and says what to do"
+like "$(job "$id" reason)" "reached its time limit before it had written a checkpoint: increase cluster.time_limit" "and names the remedy"
 
 # ---------------------------------------------------------------- preempted
 fixture_job "steps=80 step_ms=100 every=1000 gate=40"
@@ -69,7 +69,7 @@ slurm_id=$(slurm "$low" job_id)
 high=$(sbatch --parsable --partition=high --nodes=2 --output=/dev/null --wrap 'sleep 1')
 put_back() { [ "$(job "$low" attempt)" = 2 ]; }
 ok "preempted by another it is put back" eventually put_back
-is "$(test -s "$state/jobs/$low/attempt-1/slurm-signal" && echo yes)" yes "it was told by a signal"
+is "$(test -s "$state/jobs/$low/attempt-1/slurm-signal" && echo yes)" yes "it got a signal"
 like "$(job "$low" checkpoint_step)" "^[1-9]" "and wrote a checkpoint"
 hurry() {
     scontrol update jobid="$slurm_id" StartTime=now 2>/dev/null

@@ -25,7 +25,7 @@ event() { # RUN FILTER
 
 ok "a training" train_worker whole train
 kind=$(event whole 'select(.type == "run_start").bf16')
-like "$kind" '^(amx_bf16|avx512_bf16|emulated)$' "its run_start says what multiplies"
+like "$kind" '^(amx_bf16|avx512_bf16|emulated)$' "its run_start names the library that multiplies"
 said=0
 [ "$kind" != emulated ] || said=1
 is "$(event whole 'select(.type == "warning" and (.message | test("bf16. is emulated"))) | .type' | wc -l)" $said "and the log where it is emulated"

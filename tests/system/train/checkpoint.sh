@@ -66,7 +66,7 @@ until begun 2>/dev/null; do :; done
 pkill -KILL -P $run
 wait $run
 is "$(cd "$work/auto3/checkpoints" && ls -d .step-*)" .step-00000002.tmp "a run is killed while it removes the older ones"
-ok "what is half removed is none any more" test ! -e "$work/auto3/checkpoints/step-00000002"
+ok "a half removed set is no longer a data set" test ! -e "$work/auto3/checkpoints/step-00000002"
 worker 1 "$work/auto.json" "$work/auto3" --attempt 3 --resume latest
 is "$?:$(jq -r 'select(.type == "run_start") | .resumed_from' "$work/auto3/attempt-3/events.jsonl")" "0:$work/auto3/checkpoints/step-00000003" "the last one is whole"
 is "$(cd "$work/auto3/checkpoints" && echo step-*)" step-00000003 "and alone, in the end"
@@ -75,7 +75,7 @@ is "$(cd "$work/auto3/checkpoints" && echo step-*)" step-00000003 "and alone, in
 mkdir "$work/unlisted" && ln -s checkpoints "$work/unlisted/checkpoints"
 worker 1 "$work/small.json" "$work/unlisted" --resume latest
 fails_with $? "checkpoints that cannot be listed: latest fails"
-like "$output" 'cannot list the checkpoints in .*: Too many levels of symbolic links' "and says why"
+like "$output" 'cannot list the checkpoints in .*: Too many levels of symbolic links' "and gives the reason"
 
 # ---- a full disk: room for two checkpoints of 6.6 MB, and for a third once the ballast is gone. Paced, so that the run goes on for long enough.
 cat >"$work/full.sh" <<'END'
@@ -100,12 +100,12 @@ if unshare --mount true 2>/dev/null; then
     unshare --mount bash "$work/full.sh" "$work/disk" "$work/full.json" "$work/seen"
     is "$?:$(jq -r 'select(.type == "run_stop") | .status' "$work/seen/events.jsonl")" "0:success" "training goes on over a full disk"
     like "$(jq -r 'select(.type == "warning") | .message' "$work/seen/events.jsonl" | head -n 1)" \
-        '^checkpoint of step 3: cannot write .*[Nn]o space left' "with a warning that says why there is no checkpoint"
+        '^checkpoint of step 3: cannot write .*[Nn]o space left' "with a warning that explains why there is no checkpoint"
     is "$(tr '\n' ' ' <"$work/seen/then")" "step-00000001 step-00000002 " "the older ones stay"
     is "$(tr '\n' ' ' <"$work/seen/now")" "step-00000049 step-00000050 " "with room again they are written again, and nothing unfinished is left"
     unshare --mount bash -c 'mount -t tmpfs -o size=64k traind-test "$1" && mkdir "$1/run" && head -c 1M /dev/zero >"$1/ballast"
         mpirun --oversubscribe --bind-to none -np 1 "$top_builddir/tests/bin/train-worker" --job "$2" --run-dir "$1/run"' sh "$work/disk" "$work/full.json" >"$work/log" 2>&1
-    is "$?" 8 "a run that finds it full at its start ends with a status of its own"
+    is "$?" 8 "a run that finds it full at its start ends with its own exit status"
 
     # ---- full from between the first event and the provenance, whose warning does not fit either: rank 0 must not leave alone
     trial 2 pair '.cluster.workers_per_node = 2 | .steps = 1 | .checkpoint = {"disable": true}'
@@ -118,7 +118,7 @@ if unshare --mount true 2>/dev/null; then
         timeout 600 mpirun --oversubscribe --bind-to none -np 2 "$top_builddir/tests/bin/train-worker" --job "$2" --run-dir "$1/run"' \
         sh "$work/disk" "$work/pair.json" "$work/pair" "$events" >"$work/log" 2>&1
     is "$?" 8 "one whose disk is full at the provenance ends on all ranks"
-    like "$(cat "$work/log")" 'cannot write the event log.*[Nn]o space left' "and says what it could not write"
+    like "$(cat "$work/log")" 'cannot write the event log.*[Nn]o space left' "and names the file that it could not write"
 else
     skip "training goes on over a full disk" "needs the right to mount"
 fi

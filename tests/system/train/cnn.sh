@@ -49,7 +49,7 @@ ok "it runs" wait_state "$id" succeeded
 is "$(job "$id" top1)" "$top1" "without dropout: the same top-1 again"
 post ".model.init = \"$run\" | .model.width = 0.5"
 want 422 "its weights do not fit another width"
-like "$body" 'conv1.weight has shape' "which is said"
+like "$body" 'conv1.weight has shape' "which is reported"
 
 post '.model.gemm = "openblas" | .steps = 3'
 ok "it trains with OpenBLAS" wait_state "$id" succeeded

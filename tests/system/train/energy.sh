@@ -31,7 +31,7 @@ for _ in $(seq 600); do
     told && break
     tap_sleep 0.1
 done
-ok "a run with counters says so at its first step" told
+ok "a run with counters reports them at its first step" told
 echo 41671150 >"$cap/intel-rapl:0/energy_uj"
 echo 13000000 >"$cap/intel-rapl:0:0/energy_uj"
 echo 99000000 >"$cap/intel-rapl:1/energy_uj"
@@ -40,13 +40,13 @@ wait $launcher
 is $? 130 "and ends when it is asked to"
 is "$(energy "$work/run" '[.hosts, .hosts_measured]' | sort -u)" "[1,1]" "two ranks are one machine, and it is read"
 is "$(energy "$work/run" .joules | head -n 1)" 0 "it counts from the start of the run"
-ok "a package behind its wrap-around and the memory, once, without the platform" jq -e '(. - 49.99998) | fabs < 0.001' <<<"$(energy "$work/run" .joules | tail -n 1)"
+ok "a package after its wrap-around and the memory, once, without the platform" jq -e '(. - 49.99998) | fabs < 0.001' <<<"$(energy "$work/run" .joules | tail -n 1)"
 is "$(energy "$work/run" .step | tail -n 1)" "$(jq "select(.type == \"run_stop\").step" "$work/run/attempt-1/events.jsonl")" "the last event is of the end"
 is "$(jq -r .type "$work/run/attempt-1/events.jsonl" | tail -n 1)" run_stop "before run_stop"
 
 TRAIN_POWERCAP=$work/none worker 2 "$work/small.json" "$work/without"
 is $? 0 "a run without counters ends well"
-is "$(energy "$work/without" .joules)" "" "and says nothing of energy"
+is "$(energy "$work/without" .joules)" "" "and reports no energy"
 is "$(grep -c energy <<<"$output")" 0 "nor has it words on it"
 chmod 000 "$cap/intel-rapl:0/energy_uj"
 if [ "$(id -u)" = 0 ]; then

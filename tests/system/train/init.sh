@@ -46,7 +46,7 @@ evaluates() {
 evaluates "the file" "$last/model.safetensors" 4
 is "$(job "$id" top1)" "$top1" "it finds what the training found"
 shown=$("$trainctl" --server "$url" show "$id" 2>&1)
-like "$shown" 'progress +50 of 50 images \(100 %\)' "trainctl show tells its progress"
+like "$shown" 'progress +50 of 50 images \(100 %\)' "trainctl show has its progress"
 like "$shown" 'weights +those of step 4' "and whose weights they are"
 is "$(grep -c '0 of 0' <<<"$shown")" 0 "and not that of a training"
 
@@ -58,9 +58,9 @@ on_its_way() {
     [[ $shown =~ progress\ +[1-9][0-9,]*\ of\ 100,?000\ images ]] || in_state "$id" 'succeeded|failed'
 }
 ok "some are" eventually on_its_way
-like "$shown" 'progress +[1-9][0-9,]* of 100,?000 images \([1-9]0 %\)' "trainctl show tells how many while it runs"
+like "$shown" 'progress +[1-9][0-9,]* of 100,?000 images \([1-9]0 %\)' "trainctl show counts them while it runs"
 call -X POST "/v1/jobs/$id/cancel"
-ok "it ends when it is told to" wait_state "$id" cancelled
+ok "it ends when it is cancelled" wait_state "$id" cancelled
 post ".mode = \"eval\" | .model.init = \"$last\" | .data = {eval: \"synthetic\", eval_images: 500}"
 ok "a smaller one succeeds" wait_state "$id" succeeded
 is "$(job "$id" evaluated_images) of $(job "$id" eval_images)" "500 of 500" "all are evaluated in the end"
@@ -91,7 +91,7 @@ truncate -s 20 "$work/torn/checkpoints/step-00000004/state.json"
 evaluates "a run directory whose newest checkpoint is not whole" "$work/torn" 2
 post ".model.init = \"$run\" | .steps = 1"
 ok "a training starts from a run directory" wait_state "$id" succeeded
-like "$(cat "$state/jobs/$id/attempt-1/stdout.log")" 'the weights are .*step-00000004/model.safetensors, saved at step 4' "and says from which weights"
+like "$(cat "$state/jobs/$id/attempt-1/stdout.log")" 'the weights are .*step-00000004/model.safetensors, saved at step 4' "and names the weights"
 
 # ---- what does not fit, before anything is launched
 mkdir "$work/empty"

@@ -34,7 +34,7 @@ rm -r "$run/checkpoints/step-00000006"
 worker 1 "$work/small.json" "$run" --attempt 2 --resume latest
 is $? 0 "one goes on from the middle"
 like "$(warning "$run" 2)" 'on 1 worker instead of 2: a global batch of 8 images \(1 x 8 a worker\) instead of 16, a peak learning rate of 0.0005 instead of 0.001; 6 of 12 steps are left' \
-    "a warning says the old and the new numbers"
+    "a warning has the old and the new numbers"
 is "$(step "$run" 2 step)" "[4,5,6,7,8,9]" "the rest of the epoch takes twice the steps, whose numbers go on"
 is "$(step "$run" 2 epoch | jq -c 'map(. * 12 | round)')" "[7,8,9,10,11,12]" "epochs go on from the middle"
 is "$(step "$run" 2 lr | jq -c "map(. * 24000 | round)")" "[6,5,4,3,2,1]" "the rate falls on from half of the new peak"
@@ -61,7 +61,7 @@ cp -r "$work/fill" "$run"
 rm -r "$run/checkpoints/step-0000000"[69]
 worker 1 "$work/fill.json" "$run" --attempt 2 --resume latest
 is $? 0 "one goes on from the change of the batch"
-is "$(jq -c '[.phases[] | [.step, .steps, .global_batch]]' "$run/plan.json")" "[[0,6,16],[6,12,8]]" "with phases of its own"
+is "$(jq -c '[.phases[] | [.step, .steps, .global_batch]]' "$run/plan.json")" "[[0,6,16],[6,12,8]]" "with its own phases"
 is "$(step "$run" 2 step)" "[4,5,6,7,8,9,10,11,12,13,14,15]" "the second epoch takes twice the steps"
 is "$(jq -c '[.step, .images_seen, .epoch_number, .epoch_images]' "$run/checkpoints/step-00000015/state.json")" '[15,192,2,0]' "every image was seen once in each"
 
@@ -69,7 +69,7 @@ is "$(jq -c '[.step, .images_seen, .epoch_number, .epoch_images]' "$run/checkpoi
 trial 1 keep '.restart.on_fewer_nodes = "keep_batch"' --attempt 2 --resume "$from"
 is $? 0 "keep_batch goes on with one worker"
 like "$(warning "$work/keep" 2)" 'on 1 worker instead of 2: a global batch of 16 images \(2 x 8 a worker\) instead of 16, a peak learning rate of 0.001 instead of 0.001; 3 of 6' \
-    "a warning says so"
+    "there is a warning"
 is "$(step "$work/keep" 2 lr)" "$(step "$work/two" 1 lr | jq -c '.[3:]')" "the learning rate is what it would have been"
 one=$(step "$work/keep" 2 loss) two=$(step "$work/two" 1 loss | jq -c '.[3:]')
 is "$(jq -n "[$one, $two] | transpose | all((.[0] - .[1] | fabs) < 5e-3 * .[1])")" true "and so is the loss ($one, $two)"

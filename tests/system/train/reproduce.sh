@@ -64,23 +64,23 @@ is "$? $(jq -r '.attempts[-1] | "\(.attempt) \(.weights.step) \(.result.weights)
 
 trainctl reproduce --set seed=2 1 >"$work/out" 2>&1
 is "$?" 1 "with another seed it is not the same"
-like "$(tr "\n" " " <"$work/out")" 'first step that differs is 1.*seed: 1 then, 2 in this job' "and the document says why"
+like "$(tr "\n" " " <"$work/out")" 'first step that differs is 1.*seed: 1 then, 2 in this job' "and the document gives the reason"
 # A kind of core that every x86-64 supports and no machine of today is.
 trainctl reproduce --set 'cluster.env={"OPENBLAS_CORETYPE": "Prescott"}' --set model.gemm=openblas 1 >"$work/out" 2>&1
 is "$?" 1 "with other kernels of OpenBLAS it is not the same"
-like "$(tr "\n" " " <"$work/out")" 'OpenBLAS and its kernels: [^,]*, [0-9.]* Prescott in this job' "and the provenance says why"
+like "$(tr "\n" " " <"$work/out")" 'OpenBLAS and its kernels: [^,]*, [0-9.]* Prescott in this job' "and the provenance gives the reason"
 trainctl reproduce --check 4 >"$work/out2" 2>&1
 is "$? $(tail -n 1 "$work/out2")" "1 $(tail -n 1 "$work/out")" "as it does later"
 like "$(trainctl --json reproduce --check 2 | jq -c '[.verdict, .same.weights, .first_step]')" '^\["same",true,null\]$' "and in JSON"
 trainctl reproduce --check 1 >"$work/out" 2>&1
-is "$?" 3 "a job that reproduces none is told apart"
+is "$?" 3 "a job that does not reproduce another is recognised"
 
 "$top_builddir/tests/bin/train-prep" convert --from idx --in "$work/idx" --out "$work/other" --shards 2 --eval-shards 1 --seed 5 >/dev/null 2>&1
 cp "$work"/other/train/* "$work/data/train/"
 before=$(sql 'select count(*) from job')
 trainctl reproduce 1 >"$work/out" 2>"$work/err"
 is "$?" 1 "with other data nothing is submitted"
-like "$(tr "\n" " " <"$work/err")" 'newest change of the training data: 20.* then, 20.* now.*--force' "and it says that the data have changed"
+like "$(tr "\n" " " <"$work/err")" 'newest change of the training data: 20.* then, 20.* now.*--force' "and reports that the data have changed"
 is "$(sql 'select count(*) from job')" "$before" "no job came of it"
 trainctl reproduce --force 1 >"$work/out" 2>"$work/err"
 is "$?" 1 "forced, it runs"
@@ -98,7 +98,7 @@ trainctl reproduce "$whole" >"$work/out" 2>&1
 like "$? $(grep -Eo 'job .*' "$work/out")" "^1 job $whole is (queued|starting|running): it can be reproduced when it has ended\$" \
     "a job that has not ended is not repeated"
 call --unix-socket "$socket" -d "$(jq ".reproduces = $whole" "$work/long.json")" /v1/jobs
-refused 422 invalid "job $whole is [a-z]*: it can be reproduced when it has ended" "nor by a document of its own"
+refused 422 invalid "job $whole is [a-z]*: it can be reproduced when it has ended" "nor by its own document"
 ok "it ends" wait_state "$whole" succeeded
 
 # cut_short ID STEPS [OPTION...]: reproduces a job and cancels the copy after STEPS steps; sets $copy
@@ -116,12 +116,12 @@ verdict() { # ID
 ok "a job that repeats it is cancelled" cut_short "$whole" 2 --set name=copy --set 'tags=["paper"]' --set note=why --set priority=7 \
     --set 'notify=[{"to": "mailto:eve@example.org"}]'
 step=$(job "$copy" step)
-is "$(verdict "$copy")" "6 job $copy was cancelled after step $step; up to there both are bit-identical" "and it says up to where both are the same"
+is "$(verdict "$copy")" "6 job $copy was cancelled after step $step; up to there both are bit-identical" "and reports up to which step both are equal"
 is "$(trainctl --json reproduce --check "$copy" | jq -c '[.verdict, .same.weights, .same.losses, .same.evaluations, .first_step, .last_step, .documents]')" \
     "[\"same_so_far\",null,true,null,null,$step,[]]" "in JSON too; tags and what else bears on no bit are no causes"
 half=$copy
 ok "one that repeats that one goes further" cut_short "$half" $((step + 2))
-is "$(verdict "$copy")" "6 job $half was cancelled after step $step; up to there both are bit-identical" "the other one is told then"
+is "$(verdict "$copy")" "6 job $half was cancelled after step $step; up to there both are bit-identical" "the other one is reported then"
 ok "one with another seed is cancelled" cut_short "$whole" 2 --set seed=2
 is "$(verdict "$copy" | cut -d' ' -f1) $(tr '\n' ' ' <"$work/out" | grep -Eo 'job [0-9]+ does not.*then, 2')" \
     "1 job $copy does not reproduce job $whole The first step that differs is 1. Possible causes:   seed: 1 then, 2" "and does not reproduce it"
@@ -135,6 +135,6 @@ like "$(verdict "$copy")" "${end:+^1 whether job $copy reproduces job $whole is 
 submit nothing '' '{"reproduces": 99}'
 refused 422 invalid 'there is no job 99 to reproduce' "what is to be reproduced must be there"
 submit tiles '' '{"model": {"image_size": 32, "classes": 10, "winograd_tiles": "8x64-64:3/4/4"}}'
-refused 422 invalid 'tiles of their three directions' "tiles that are none are refused"
+refused 422 invalid 'tiles of their three directions' "invalid tiles are refused"
 ok "the daemon stops in order" stop_daemon
 done_testing

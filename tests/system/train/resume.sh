@@ -74,7 +74,7 @@ survives() {
 }
 
 worker 2 "$work/small.json" "$work/whole"
-is $? 0 "a run that nobody disturbs"
+is $? 0 "an undisturbed run"
 top1=$(jq -c 'select(.type == "eval" and .step == 5) | [.top1, .top5, .loss]' "$work/whole/attempt-1/events.jsonl")
 whole=$(last_weights "$work/whole")
 
@@ -96,7 +96,7 @@ survives "exact epochs, automatic accumulation" "$work/exact.json" 2 "$work/exac
 
 # Three sizes, the second of which begins within an epoch.
 trial 2 sizes '.model.image_size = [[0, 32], [0.3, 40], [0.5, 48]] | .steps = 6 | .data.train_images = 40'
-is "$(jq -c '[.image_sizes[] | [.step, .size]]' "$work/sizes/plan.json")" "[[0,32],[2,40],[3,48]]" "images grow in the steps that the plan says"
+is "$(jq -c '[.image_sizes[] | [.step, .size]]' "$work/sizes/plan.json")" "[[0,32],[2,40],[3,48]]" "images grow in the steps of the plan"
 survives "sizes by epoch, at the second" "$work/sizes.json" 2 "$work/sizes" at_step 3
 survives "sizes by epoch, at any time" "$work/sizes.json" 2 "$work/sizes" after_checkpoint 2 "0.$((RANDOM % 2))$((RANDOM % 10))"
 
@@ -109,7 +109,7 @@ average() {
 trial 2 fill '.model.image_size = [[0, 32], [1, 48]] | .batch_schedule = "fill" | .data.train_images = 40 | .lr = {"base": 0.01, "warmup_epochs": 0.5} |
     .optimizer = {"momentum_correction": true}'
 is "$(jq -c '[.phases[] | [.step, .steps, .batch_per_worker, .global_batch, .lr_factor]]' "$work/fill/plan.json")" "[[0,2,8,16,2],[2,4,4,8,1]]" \
-    "the plan says which batches fill the memory"
+    "the plan has the batches that fill the memory"
 is "$(jq -c 'select(.type == "step") | [.step, .epoch]' "$work/fill/attempt-1/events.jsonl" | tr '\n' ' ')" "[1,0.5] [2,1] [3,1.2] [4,1.4] [5,1.6] [6,1.8] " \
     "steps are as long as their batches"
 is "$(jq -c '[.images_seen, .epoch_number, .epoch_images]' "$work/fill/checkpoints/step-00000006/state.json")" "[64,1,32]" "images are counted"
@@ -136,11 +136,11 @@ worker 2 "$work/eval-ema.json" "$work/eval-ema"
 # A batch of another size may be computed by other kernels, which shows in the last digit.
 of_run='select(.type == "eval" and .step == 6)' rounded='1e4 | round'
 is "$(jq -c "select(.type == \"eval\") | [.top1, .top5, (.loss * $rounded)]" "$work/eval-ema/attempt-1/events.jsonl")" \
-    "$(jq -c "$of_run | [.top1, .top5, (.loss * $rounded)]" "$work/ema/attempt-1/events.jsonl")" "mode eval of ema.safetensors gives what the run said of it"
+    "$(jq -c "$of_run | [.top1, .top5, (.loss * $rounded)]" "$work/ema/attempt-1/events.jsonl")" "mode eval of ema.safetensors gives the run's own result"
 job "$work/eval-raw.json" '.model.stem = "small" | .mode = "eval" | .model.init = "'"$work/ema/checkpoints/step-00000006"'" | .eval = {"batch": 25, "image_size": 40, "flip": true}'
 worker 2 "$work/eval-raw.json" "$work/eval-raw"
 is "$(jq -c "select(.type == \"eval\") | [.top1, .top5, (.loss * $rounded)]" "$work/eval-raw/attempt-1/events.jsonl")" \
-    "$(jq -c "$of_run | [.raw_top1, .raw_top5, (.raw_loss * $rounded)]" "$work/ema/attempt-1/events.jsonl")" "and of the checkpoint what it said of the raw weights"
+    "$(jq -c "$of_run | [.raw_top1, .raw_top5, (.raw_loss * $rounded)]" "$work/ema/attempt-1/events.jsonl")" "and the checkpoint's evaluation is that of the raw weights"
 torn=$(mktemp -d "$work/torn-XXXXXX")
 cp -r "$work/ema/." "$torn"
 rm "$torn/checkpoints/step-00000006/ema.safetensors"
@@ -162,7 +162,7 @@ cp -r "$work/whole" "$run"
 job "$work/threads.json" '.cluster.threads_per_worker = 2'
 resume "$run/checkpoints/step-00000004" "$work/threads.json" "$run"
 is $? 0 "another number of threads goes on"
-like "$(events "$run" 'select(.type == "warning") | .message')" 'with 2 threads a worker instead of 1:.*not be bit for bit' "and a warning says what that means"
+like "$(events "$run" 'select(.type == "warning") | .message')" 'with 2 threads a worker instead of 1:.*not be bit for bit' "and a warning explains the consequence"
 
 # ---- a given checkpoint, that is not the newest
 rm -r "$run"
@@ -217,9 +217,9 @@ like "$output" 'is from a run with 96 training images, but there are now 80' "an
 resume "$run/nothing" "$work/small.json" "$work/foreign"
 like "$output" 'checkpoint .*/nothing does not exist' "a missing one is refused by name"
 resume "$work/data" "$work/small.json" "$work/foreign"
-like "$output" 'is not a checkpoint: it has no state.json' "and a folder that is none"
+like "$output" 'is not a checkpoint: it has no state.json' "and a path that is not a folder"
 job "$work/few.json" '.steps = 1 | .eval.every_epochs = 0 | .data.eval = null'
 resume latest "$work/few.json" "$work/new"
-like "$(events "$work/new" 'select(.type == "warning") | .message')" 'no checkpoint in .*from the beginning' "latest without any starts from the beginning, and says so"
+like "$(events "$work/new" 'select(.type == "warning") | .message')" 'no checkpoint in .*from the beginning' "latest without a checkpoint starts from the beginning, with a message"
 
 done_testing

@@ -38,7 +38,7 @@ is $? 0 "a run with the choice that was remembered"
 is "$(chosen "$work/on" 1)" "$(sed 's|[^ ]*|&:4/2/4|g' <<<"$shapes")" "takes it as it is"
 resume "$work/on" "$work/small.json" "$work/elsewhere" "$work/empty"
 is $? 0 "resumed where nothing is remembered, it ends well"
-is "$(chosen "$work/elsewhere" 2)" "$(chosen "$work/on" 1)" "computes as its checkpoint says"
+is "$(chosen "$work/elsewhere" 2)" "$(chosen "$work/on" 1)" "computes as in its checkpoint"
 is "$(last_weights "$work/elsewhere")" "$(last_weights "$work/on")" "and comes to the same bits"
 ok "nothing was measured for it" test ! -e "$work/empty/traind"
 
@@ -52,6 +52,6 @@ is "$(last_weights "$work/off-again")" "$(last_weights "$work/off")" "and comes 
 resume "$work/on" "$work/off.json" "$work/turned-off" "$work/cache"
 is "$? $(chosen "$work/turned-off" 2)" "0 " "a job that turns Winograd off is heeded when it resumes"
 like "$(jq -r 'select(.type == "warning") | .message' "$work/turned-off/attempt-2/events.jsonl")" \
-    'computed with Winograd.*model\.winograd is false.*not be bit for bit' "and a warning says what that means"
+    'computed with Winograd.*model\.winograd is false.*not be bit for bit' "and a warning explains the consequence"
 
 done_testing

@@ -17,13 +17,13 @@ warned() {
 batch=1 # a rank has done its part of a step before 5 s are over, also on a loaded machine
 start_run --stall-seconds 5
 kill -STOP "$slow"
-ok "no step ends any more, and it is said" eventually warned
+ok "a run without progress is reported" eventually warned
 before=$(grep -c '"type": "step"' "$events")
 warning=$(warnings | head -n 1)
 is "$(jq -c '[.cause, .rank, .host]' <<<"$warning")" "[\"rank_stopped\",1,\"$(hostname)\"]" "with the cause: rank and host"
-like "$(jq -r .message <<<"$warning")" "^no step for [0-9]+ s: rank 1 on $(hostname) is stopped by a signal$" "in words"
+like "$(jq -r .message <<<"$warning")" "^no step for [0-9]+ s: rank 1 on $(hostname) is stopped by a signal$" "with a readable message"
 is "$(jq '.stalled_seconds >= 5' <<<"$warning")" true "after the time that was set"
-ok "the rank that waits says what it is in" \
+ok "the waiting rank reports where it waits" \
     eventually says 'rank 0: .*no step for [0-9]+ s; this rank is (in the all-reduce|waiting for the other ranks) for'
 kill -CONT "$slow"
 goes_on() { [ "$(grep -c '"type": "step"' "$events")" -gt $((before + 1)) ]; }

@@ -35,10 +35,10 @@ warned() { # of the step that does not end
     warning=$(warnings | tail -n +$((before + 1)) | tail -n 1)
     [ -n "$warning" ] && [ "$(jq .step <<<"$warning")" = "$(grep -c '"type": "step"' "$events")" ]
 }
-ok "an image does not come, and it is said" eventually warned
+ok "a missing image is reported" eventually warned
 is "$(jq -c '[.cause, .rank, .host, .step]' <<<"$warning")" "[\"data\",1,\"$(hostname)\",$(grep -c '"type": "step"' "$events")]" "with the cause: the rank, its host, the last step"
-like "$(jq -r .message <<<"$warning")" "^no step for [0-9]+ s: rank 1 on $(hostname) waits for data$" "in words"
-ok "the rank itself says so too" eventually grep -qE 'rank 1: .*this rank is waiting for data for' "$work/log"
+like "$(jq -r .message <<<"$warning")" "^no step for [0-9]+ s: rank 1 on $(hostname) waits for data$" "with a readable message"
+ok "the rank itself reports it too" eventually grep -qE 'rank 1: .*this rank is waiting for data for' "$work/log"
 ok "and the other, that it waits for it" eventually grep -qE 'rank 0: .*this rank is waiting for the other ranks for' "$work/log"
 kill "$run"
 wait "$run"

@@ -81,7 +81,7 @@ tensors() {
 }
 
 worker 2 "$work/small.json" "$work/whole"
-is $? 0 "a run that nobody disturbs"
+is $? 0 "an undisturbed run"
 is "$(find "$work/whole" -name 'statistics*')" "" "its checkpoints have no statistics of single ranks"
 
 run=$work/stopped
@@ -97,7 +97,7 @@ is "$(results "$run")" "$(results "$work/whole")" "to the same bits: weights, ru
 worker 1 "$work/small.json" "$work/one" --attempt 2 --resume latest
 is "$?" 0 "on one rank it goes on too"
 like "$(jq -r 'select(.type == "warning") | .message' "$work/one/attempt-2/events.jsonl")" \
-    'the running statistics of batch norm of each of 2 ranks; the run goes on with their average' "and a warning says with which statistics"
+    'the running statistics of batch norm of each of 2 ranks; the run goes on with their average' "and a warning names the statistics"
 
 # ---- as older versions wrote them: one file, of all ranks
 ok "a checkpoint of an older version" /usr/bin/python3 - "$work/older/checkpoints/step-0000000$step" <<'END'
@@ -200,7 +200,7 @@ until stop "$work/late.json" "$work/late" '"type": "step", "step": 2,'
     [ "$(jq -r .status "$work/late/result.json")" = success ] || [ $((++tries)) = 20 ]; do
     rm -rf "$work/late"
 done
-is "$exited $(jq -r .status "$work/late/result.json")" "0 success" "a run that is signalled behind its last step succeeds, and says so to whoever started it"
+is "$exited $(jq -r .status "$work/late/result.json")" "0 success" "a run that gets a signal after its last step succeeds, also by its exit status"
 
 # ---- a request before the ranks existed, when mpirun could not pass on the signal
 mkdir -p "$work/early/attempt-1" && : >"$work/early/attempt-1/cancel-requested"

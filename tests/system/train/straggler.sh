@@ -8,7 +8,7 @@
 batch=16 model='"arch": "cnn", "image_size": 28' # some 160 steps are soon done
 start_run --stall-seconds 300
 is "$(jq -c 'select(.type == "step") | .rank_busy_ms | length == 2 and all(. > 0)' "$events" | sort -u)" true \
-    "a step says how long each rank worked"
+    "a step has the working time of each rank"
 # brake MS-RUN MS-STOPPED: rank 1 in turns much shorter than a step; less and less where a busy machine leaves the other no more.
 brake() {
     perl -e '$SIG{TERM} = sub { kill "CONT", $ARGV[0]; exit }; ($run, $stop) = map { $_ / 1000 } @ARGV[1, 2]; while (kill 0, $ARGV[0]) {
@@ -28,7 +28,7 @@ named() { # STEPS: rank 1, by the mean of so many
 brake 20 6
 ok "a little slower, it becomes a straggler by the mean of many steps" eventually named 160
 release
-is "$(jq '.busy_ms > 1.03 * .median_ms and .step >= .steps and .ranks == 1' "$work/event")" true "and the event says how slow it was"
+is "$(jq '.busy_ms > 1.03 * .median_ms and .step >= .steps and .ranks == 1' "$work/event")" true "and the event has its slowness"
 is "$(jq '.wait_ms > 0 and .wait_ms < .busy_ms and .wait_share > 0 and .wait_share < 1' "$work/event")" true "what the other waits for it"
 brake 15 45
 ok "held up, it becomes one at once" eventually named 5
@@ -36,7 +36,7 @@ release
 is "$(jq -c '[.rank, .host]' "$work/event")" "[1,\"$(hostname)\"]" "by rank and host"
 like "$(jq -r .phase "$work/event")" '^(forward|backward)$' "with the phase that was slow"
 is "$(jq '.busy_ms > 1.5 * .median_ms and .step >= .steps' "$work/event")" true "and how slow it was"
-ok "the log says so to people" eventually says "$(jq -r .message "$work/event" | sed 's/[().]/\\&/g')"
+ok "the log has a line about it" eventually says "$(jq -r .message "$work/event" | sed 's/[().]/\\&/g')"
 end_run
 
 done_testing

@@ -34,9 +34,9 @@ is "$(spans 'map(select(.cat == "forward" and (.name | test("conv|downsample")))
 is "$(spans 'map(select(.cat == "forward" and (.name | test("bn"))) | .name) | unique | length')" 49 "batch norm's passes are spans"
 is "$(spans 'map(select(.cat == "all-reduce")) | (map(.args.bytes // 0) | add) / 4 | . > 23.5e6 and . < 25.9e6')" true \
     "all gradients' bytes are in the all-reduce's pieces"
-is "$(spans 'map(select(.cat == "decode")) | length > 0 and (map(.tid) | unique) != [0]')" true "decoding is in it, on threads of its own"
+is "$(spans 'map(select(.cat == "decode")) | length > 0 and (map(.tid) | unique) != [0]')" true "decoding is in it, on its own threads"
 is "$(spans '[.[] | select(.name == "optimizer") | .pid] | sort')" '[0,0,1,1]' "the optimiser too"
-is "$(spans '[.[] | select(.name == "evaluation")] | length')" 0 "an evaluation long behind the steps is not"
+is "$(spans '[.[] | select(.name == "evaluation")] | length')" 0 "an evaluation long after the steps is not"
 
 # by thread in order of begin: each span is within the open one, or after it (a nanosecond of rounding)
 is "$(spans 'group_by([.pid, .tid]) | map(sort_by(.ts, -.dur) | reduce .[] as $s ({open: [], ok: true};
@@ -57,7 +57,7 @@ like "$(tail -n 1 "$table")" '^all +[0-9.]+ ' "and closes with their sum"
 trial 2 last '.profile.steps = [5, 9] | .steps = 5 | .accumulate_steps = 1'
 trace=$work/last/attempt-1/trace.json
 is "$(spans '[(map(select(.cat == "step")) | length), (map(select(.name == "evaluation")) | length), (map(select(.cat == "predict" and .name == "conv1")) | length > 0)]')" \
-    '[2,2,true]' "the last step's trace holds the evaluation behind it"
+    '[2,2,true]' "the last step's trace holds the evaluation after it"
 
 trial 2 never '.steps = 5 | .profile.steps = [8, 9] | .data.eval = null'
 is $? 0 "steps that never come do no harm"

@@ -12,26 +12,26 @@ events=$work/run/attempt-1/events.jsonl
 is "$(jq -r .type "$events" | uniq | tr '\n' ' ')" "run_start step eval_progress eval checkpoint run_stop " \
     "events come in their order"
 is "$(jq -r 'select(.type == "run_start") | .kernels' "$events")" "$("$top_builddir/tests/bin/train-worker" --version | sed 's/.*(kernels: \(.*\))/\1/')" \
-    "run_start says which kernels ran"
+    "run_start names the kernels"
 is "$(jq -s -c 'map(.seq) == [range(1; length + 1)]' "$events")" true "and are numbered without a hole"
 is "$(jq -c 'select(.type == "step") | .step' "$events" | tr '\n' ' ')" "1 2 3 4 " "a step event for each step"
 is "$(command jq -r 'select(.type == "step" and .step == 1) | keys_unsorted | join(" ")' "$events")" \
     "seq t type step epoch loss lr images_per_sec step_ms data_ms forward_ms backward_ms comm_ms optim_ms grad_norm top1 slowest_rank rank_busy_ms" \
     "with the contract's fields"
 is "$(jq 'select(.type == "eval") | .images' "$events")" 50 "evaluation counts every image once"
-is "$(jq -c '[.status, .steps]' "$work/run/result.json")" '["success",4]' "result.json says how it ended"
+is "$(jq -c '[.status, .steps]' "$work/run/result.json")" '["success",4]' "result.json has its end"
 is "$(jq -n -c --slurpfile e "$events" --slurpfile r "$work/run/result.json" \
     '[$e[] | select(.type == "run_stop")][0] as $s | [$s.top1, $s.top5] == [$r[0].top1, $r[0].top5]')" true \
     "with the numbers of run_stop"
 like "$output" 'Evaluation \[[0-9]+/8\]' "progress lines have the seeds' form"
 is "$(wc -l <"$work/run/attempt-1/predictions.csv")" 51 "predictions.csv has a line an image"
 weights=$(echo "$work"/run/checkpoints/step-*/model.safetensors)
-is "${weights#"$work/run/checkpoints/"}" step-00000004/model.safetensors "the weights are where the contract says"
+is "${weights#"$work/run/checkpoints/"}" step-00000004/model.safetensors "the weights are where the contract wants them"
 
 # ---- its weights, evaluated by themselves
 trial 2 eval ".mode = \"eval\" | .model.init = \"$weights\" | .eval.batch = 25"
 is $? 0 "mode eval runs"
-like "$output" 'evaluated the weights of step 4, time to evaluate [0-9.]+ s' "and says what its time was"
+like "$output" 'evaluated the weights of step 4, time to evaluate [0-9.]+ s' "and reports its time"
 is "$(jq -c '[.top1, .top5, (.eval_loss * 1e4 | round)]' "$work/eval/result.json")" \
     "$(jq -c '[.top1, .top5, (.eval_loss * 1e4 | round)]' "$work/run/result.json")" "and finds what the training's evaluation found"
 
@@ -40,7 +40,7 @@ job "$work/target.json" '.eval += {every_epochs: 0.3, target_top1: 0.0001, stop_
 target=$work/target
 worker 2 "$work/target.json" "$target"
 is "$? $(jq -c '[.steps, .target_reached]' "$target/result.json")" "0 [2,true]" "a run ends at the evaluation that meets its target"
-is "$(jq -c 'select(.type == "eval") | .step' "$target/attempt-1/events.jsonl")" 2 "which is told once"
+is "$(jq -c 'select(.type == "eval") | .step' "$target/attempt-1/events.jsonl")" 2 "which is reported once"
 right=$(awk -F, 'NR > 1 && $(NF - 2) == $(NF - 1)' "$target/attempt-1/predictions.csv" | wc -l)
 is "$(wc -l <"$target/attempt-1/predictions.csv") $right" "51 $(jq '.top1 * 50 | round' "$target/result.json")" "its predictions are written all the same"
 worker 2 "$work/target.json" "$target" --attempt 2 --resume latest
@@ -96,7 +96,7 @@ worker 3 "$work/small.json" "$work/np"
 like "$output" 'asks for 1 x 2 = 2 workers, but 3 were started' "a wrong number of ranks is named"
 
 trial 2 typos '.epoch = 3 | .lr.bas = 1'
-like "$output" 'did you mean epochs\?.*; lr.bas: .*did you mean lr.base\? \(rank 0' "all that is wrong with a document stands in one line"
+like "$output" 'did you mean epochs\?.*; lr.bas: .*did you mean lr.base\? \(rank 0' "all errors of a document are in one line"
 
 trial 2 bad '.batch_per_worker = 100'
 like "$(failed_event "$work/bad")" 'global batch' "a global batch larger than the data is refused"
@@ -124,8 +124,8 @@ trial 2 label '.model.classes = 5'
 like "$(failed_event "$work/label")" 'label' "a label out of range is named"
 
 trial 2 diverge '.lr.base = 1e12 | .lr.scaling = "none" | .data.eval = null | .eval.predictions = false | .steps = 6'
-like "$(failed_event "$work/diverge")" 'diverged at step [0-9]+, the (loss|norm of the gradients) was (not a number|infinite)' "a loss or gradients that are no numbers stop the run"
-is "$(grep -c -e '-nan' <<<"$output")" 0 "a loss that is no number has no sign in the log"
+like "$(failed_event "$work/diverge")" 'diverged at step [0-9]+, the (loss|norm of the gradients) was (not a number|infinite)' "a loss or gradients that are not finite stop the run"
+is "$(grep -c -e '-nan' <<<"$output")" 0 "a NaN loss has no sign in the log"
 
 # ---- outputs that are no numbers
 # not_a_number IN OUT: the weights of IN with a bias that is NaN
@@ -142,7 +142,7 @@ END
 not_a_number "$weights" "$work/nan.safetensors"
 trial 2 nan ".mode = \"eval\" | .model.init = \"$work/nan.safetensors\" | .eval.target_top1 = 0.1"
 fails_with $? "an evaluation of weights that hold NaN fails"
-like "$(failed_event "$work/nan")" 'NaN or infinite for 50 of 50 images' "and says why"
+like "$(failed_event "$work/nan")" 'NaN or infinite for 50 of 50 images' "and gives the reason"
 is "$(grep -c -e '"type": "eval"' -e '"type": "run_stop"' "$work/nan/attempt-1/events.jsonl")" 0 "it reports no accuracy, and no target as reached"
 is "$(ls "$work/nan/result.json" "$work/nan/attempt-1/predictions.csv" 2>/dev/null)" "" "and writes neither a result nor predictions"
 
@@ -169,7 +169,7 @@ fi
 # ---- the library that multiplies, and the interval of the log
 trial 2 blas '.model.gemm = "openblas" | .data.prefetch_batches = 1 | .log = {"every_seconds": 0, "every_steps": 3} | .profile.steps = [2, 2] | .data.eval = null | .eval.predictions = false'
 is $? 0 "convolutions by OpenBLAS, one batch made ahead"
-is "$(jq -r 'select(.type == "run_start") | .gemm + .winograd' "$work/blas/attempt-1/events.jsonl")" openblas "run_start says what multiplies; none is Winograd's"
+is "$(jq -r 'select(.type == "run_start") | .gemm + .winograd' "$work/blas/attempt-1/events.jsonl")" openblas "run_start names the library that multiplies; none is Winograd's"
 is "$(jq -r '.[] | select(.name == "process_labels") | .args.gemm' "$work/blas/attempt-1/trace.json" | sort -u)" openblas "and so does the trace"
 is "$(grep -o '^Step \[[0-9]*' <<<"$output" | tr '\n' ' ')" "Step [3 Step [4 " "a line every 3 steps, and of the last"
 
