@@ -29,7 +29,9 @@ trial 2 diverges '.lr.base = 1e12 | .steps = 8 | .eval.every_epochs = 0 | .data.
 fails_with $? "a run that diverges fails"
 events=$work/diverges/attempt-1/events.jsonl
 step=$(jq -r 'select(.type == "step" and (.loss == null or .grad_norm == null)) | .step' "$events" | head -n 1)
-like "$(failed_event "$work/diverges")" "diverged at step $step, " "it names the first step whose loss or gradients are no numbers"
+like "$(failed_event "$work/diverges")" "diverged at step $step, the (loss|norm of the gradients) was (not a number|infinite)" \
+    "it names the first step whose loss or gradients are not finite"
+is "$(grep -c -e '-nan' <<<"$output")" 0 "a NaN loss has no sign in the log"
 is "$(jq -r 'select(.type == "step") | .step' "$events" | tail -n 1)" "$step" "which is its last"
 mapfile -t documents < <(find "$work/diverges" -name '*.json' -o -name '*.jsonl')
 ok "its ${#documents[@]} files of JSON have no NaN" strict "${documents[@]}"
