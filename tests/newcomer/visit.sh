@@ -48,7 +48,8 @@ echo "# $(wc -l </srv/quickstart.log) lines, $seconds s in all"
 check "its output is short: at most 40 lines, and those of the progress" test "$(grep -cv "^job 1 " /srv/quickstart.log)" -le 40
 job() { as "sqlite3 src/traind/_state/traind.db 'select $1 from job where id = 1'"; }
 echo "# trained for $(job 'round(ttt_seconds, 1)') s, top-1 $(job top1), $(job 'round(images_per_sec)') images/s"
-check "it has trained a network to $(job 'round(100 * top1, 2)') % (at least ${NEWCOMER_TOP1-0.8})" test "$(job "top1 >= ${NEWCOMER_TOP1-0.8}")" = 1
+check "it has trained a network to $(job 'round(100 * top1, 2)') % (at least ${NEWCOMER_TOP1-0.8})" \
+    test "$(job "top1 >= ${NEWCOMER_TOP1-0.8}")" = 1
 check "in $(job 'round(ttt_seconds, 1)') s (at most ${NEWCOMER_SECONDS-60})" test "$(job "ttt_seconds <= ${NEWCOMER_SECONDS-60}")" = 1
 
 as "cd src/traind && PASTE_LOG=~/paste.log /srv/newcomer/paste.sh --factor ${NEWCOMER_FACTOR-2} README.md doc/tutorial.md" >/srv/paste.out 2>&1

@@ -26,7 +26,8 @@ for class in train/*.tar; do tar -tf "$class"; done >images
 is "$(sort -u images | wc -l) $(wc -l <images)" "3203 3203" "and 1,281,167 / 400 images"
 is "$(grep -vcE '^n[0-9]{8}_[0-9]+\.JPEG$' images)" 0 "named as there"
 is "$(cut -d_ -f1 images | sort | uniq -c | awk '{ print $1 }' | sort -nu | tr '\n' ' ')" "2 3 4 " "1.8 to 3.3 a class, rounded"
-is "$(find validation -name 'ILSVRC2012_val_*.JPEG' | wc -l) $(wc -l <whole/imagenet_2012_validation_synset_labels.txt)" "125 125" "and 50,000 / 400 for validation, each with a label"
+is "$(find validation -name 'ILSVRC2012_val_*.JPEG' | wc -l) $(wc -l <whole/imagenet_2012_validation_synset_labels.txt)" "125 125" \
+    "and 50,000 / 400 for validation, each with a label"
 is "$(sort -u whole/imagenet_2012_validation_synset_labels.txt | wc -l)" 125 "of as many classes"
 is "$(sort whole/imagenet_2012_validation_synset_labels.txt | sed 's/$/.tar/' | comm -23 - <(sort classes))" "" "that are among the classes"
 is "$(find validation -type f -exec head -c 3 {} \; | od -An -tx1 -v -w3 | sort -u)" " ff d8 ff" "all are JPEGs"

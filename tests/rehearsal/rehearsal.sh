@@ -172,7 +172,8 @@ lose_node() {
     ok "a node dies, and the attempt ends" within $soon has_restarted
     cluster revive n2
     ok "when the node is back the job goes on" within $long goes_on "$lost"
-    like "$(jq -r 'select(.type == "run_start") | .resumed_step // 0' "$state/jobs/$id/attempt-$((lost + 1))/events.jsonl")" "^[1-9]" "from a checkpoint"
+    like "$(jq -r 'select(.type == "run_start") | .resumed_step // 0' "$state/jobs/$id/attempt-$((lost + 1))/events.jsonl")" "^[1-9]" \
+        "from a checkpoint"
 }
 has_restarted() { [ "$(sql "select restarts from job where id = $id")" -ge 1 ]; }
 goes_on() { # LOST
@@ -239,9 +240,11 @@ is "$(job 1 state)" succeeded "the job of the page has trained"
 is "$(job 1 restarts)" 1 "with one restart, for the node"
 wanted=$(jq '.epochs' scaled.json)
 is "$(sql "select count(*) from eval where job_id = 1")" "$wanted" "it was evaluated after each epoch"
-is "$(sql "select distinct json_extract(body, '\$.images') from job_event where job_id = 1 and type = 'eval'")" "$eval_images" "on all images"
+is "$(sql "select distinct json_extract(body, '\$.images') from job_event where job_id = 1 and type = 'eval'")" "$eval_images" \
+    "on all images"
 steps=$(sql "select train_steps from job where id = 1")
-is "$(sql "select count(distinct json_extract(body, '\$.step')) from job_event where job_id = 1 and type = 'step'")" "$steps" "all its steps were done"
+is "$(sql "select count(distinct json_extract(body, '\$.step')) from job_event where job_id = 1 and type = 'step'")" "$steps" \
+    "all its steps were done"
 # shellcheck source=tests/rehearsal/table.sh.inc
 . "$top_srcdir/tests/rehearsal/table.sh.inc"
 ok "the figures are written" write_figures

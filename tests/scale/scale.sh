@@ -23,7 +23,8 @@ build=$shown/build
 ok "libtraincomm is built for SMPI as it is" "$here/build" "$build"
 for shape in "4 2" "16 1" "6 2" "3 1"; do
     read -r nodes ranks <<<"$shape"
-    is "$("$here/run" "$build" "$nodes" "$ranks" full sums=10007 2>&1)" "0 of 10007 sums are wrong" "$nodes nodes of $ranks: all ranks have the sums, bit by bit"
+    is "$("$here/run" "$build" "$nodes" "$ranks" full sums=10007 2>&1)" "0 of 10007 sums are wrong" \
+        "$nodes nodes of $ranks: all ranks have the sums, bit by bit"
 done
 
 # point KIND RANKS_PER_NODE NODES JITTER: sets $ideal, $alone, $step (ms) and $said

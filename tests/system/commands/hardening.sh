@@ -27,7 +27,8 @@ for name in traind trainctl train-worker train-prep worker/comm/libtraincomm.so 
         like "$(readelf -dW "$file")" 'FLAGS.*(BIND_NOW|NOW)' "$name: symbols are bound at the start"
         like "$(readelf -lW "$file")" 'GNU_RELRO' "$name: and what they are bound by is read-only then"
     fi
-    like "$(readelf -lW "$file")" 'GNU_STACK +0x[0-9a-f]+ 0x[0-9a-f]+ 0x[0-9a-f]+ 0x[0-9a-f]+ 0x[0-9a-f]+ RW ' "$name: its stack is not executable"
+    like "$(readelf -lW "$file")" 'GNU_STACK +0x[0-9a-f]+ 0x[0-9a-f]+ 0x[0-9a-f]+ 0x[0-9a-f]+ 0x[0-9a-f]+ RW ' \
+        "$name: its stack is not executable"
     case $name in *.so) ;; *) like "$(readelf -hW "$file")" 'Type: +DYN' "$name: it can be loaded anywhere" ;; esac
     symbols=$(readelf -W --dyn-syms "$file" | awk '{ print $8 }')
     ! has -fstack-protector-strong || like "$symbols" '__stack_chk_fail' "$name: its stacks are guarded"

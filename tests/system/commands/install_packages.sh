@@ -121,7 +121,8 @@ if command -v script >/dev/null; then
     }
     system libx0_252.38.deb
     quickstart n
-    like "$said" 'libx-dev other.*2 packages, 0 MB to download, 0 MB on disk.*\[Y/n\].*nothing was installed' "quickstart lists what is missing and asks"
+    like "$said" 'libx-dev other.*2 packages, 0 MB to download, 0 MB on disk.*\[Y/n\].*nothing was installed' \
+        "quickstart lists what is missing and asks"
     is "$(installed)" "libx0 252.38" "no: nothing is installed"
     quickstart y
     is "$(installed)" "libx-dev 252.38,libx0 252.38,other 1.0" "yes: they are"

@@ -28,6 +28,8 @@ mandoc -T ascii -O width=1000 "$top_srcdir/man/traind.8" | sed 's/.\x08//g' >"$d
 query=$(sed -nE 's/^ *sqlite3 traind.db "(select .*)"$/\1/p' "$dir/text")
 cat "$top_srcdir"/schema/migrations/*.sql >"$dir/schema.sql"
 # By itself the shell of newer SQLite does not let migrations change how a table is declared; traind does.
-ok "traind.8: its query can be run" sqlite3 -bail "$dir/traind.db" ".dbconfig defensive off" ".read '$dir/schema.sql'" "${query:?is not in traind(8)}"
-like "$(mandoc -T ascii -O width=1000 "$top_srcdir/man/trainctl.1" | sed 's/.\x08//g')" '\{"key": "epochs", "min": 1, "max": 9, "eta": 3\}' "trainctl.1: a sweep's budget"
+ok "traind.8: its query can be run" \
+    sqlite3 -bail "$dir/traind.db" ".dbconfig defensive off" ".read '$dir/schema.sql'" "${query:?is not in traind(8)}"
+like "$(mandoc -T ascii -O width=1000 "$top_srcdir/man/trainctl.1" | sed 's/.\x08//g')" '\{"key": "epochs", "min": 1, "max": 9, "eta": 3\}' \
+    "trainctl.1: a sweep's budget"
 done_testing

@@ -26,7 +26,8 @@ is "$(jq '.points[3] | .images_per_sec.value > 18600 and .images_per_sec.value <
 is "$(jq '.points[4].efficiency > 0.98 * .points[3].efficiency' <<<"$output")" true "and 1,024 hardly less: nothing grows with their number"
 is "$(jq '[.points[] | .ttt_seconds.low < .ttt_seconds.value and .ttt_seconds.value < .ttt_seconds.high] | all' <<<"$output")" \
     true "each time has a low and a high"
-is "$(jq '[.points[] | (.node_hours.value - .nodes * .ttt_seconds.value / 3600 | fabs) < 1e-6] | all' <<<"$output")" true "node-hours are nodes x hours"
+is "$(jq '[.points[] | (.node_hours.value - .nodes * .ttt_seconds.value / 3600 | fabs) < 1e-6] | all' <<<"$output")" true \
+    "node-hours are nodes x hours"
 is "$(jq -c '[.points[] | select(.marks | index("cheapest")) | .nodes]' <<<"$output")" "[1]" "one node is the cheapest"
 is "$(jq '([.points[].ttt_seconds.value] | min) == (.points[] | select(.marks | index("fastest")) | .ttt_seconds.value)' <<<"$output")" \
     true "the fastest has the least time"
@@ -40,7 +41,8 @@ predict --node-speed 79 --nodes 1 --set cluster.threads_per_worker=22 --set batc
 is "$(jq '.threads_keep > 0.6 and .threads_keep < 0.85' <<<"$output")" true "and that they lose more with 2 images"
 
 predict --node-speed 79 --nodes 64,128,256,512 --deadline 3h "$work/s.json"
-like "$output" 'choice: 256 nodes with a global batch of 24,576$' "a deadline chooses the cheapest that keeps to it by the worse end of its band"
+like "$output" 'choice: 256 nodes with a global batch of 24,576$' \
+    "a deadline chooses the cheapest that keeps to it by the worse end of its band"
 predict --node-speed 79 --nodes 64,128,256,512 --deadline 10min "$work/s.json"
 like "$output" 'none of these keeps to the deadline' "or says that there is none"
 predict --node-speed 79 --nodes 1,16,64,256 --budget 480 --json "$work/s.json"
@@ -51,7 +53,8 @@ is "$(jq '.points[0].epochs.value > 33 and .points[0].epochs.value < 37 and .poi
 like "$(jq -r '.points[2].problem' <<<"$output")" '98304 is beyond the largest' "and nothing is reported beyond the published batches"
 
 predict --node-speed 79 --hop-us 1e6 --nodes 16,64,256,512 --target 75.9 "$work/s.json"
-like "$output" 'more than [0-9]+ nodes hardly help, as larger batches need more epochs' "--target: it names the number of nodes beyond which more do not help"
+like "$output" 'more than [0-9]+ nodes hardly help, as larger batches need more epochs' \
+    "--target: it names the number of nodes beyond which more do not help"
 like "$output" 'no published batch is near' "and of which batches nothing was published nearby"
 predict --node-speed 79 --target 120 "$work/s.json"
 like "$output" 'accuracy in percent' "a target beyond 100 is refused"
@@ -103,7 +106,8 @@ for _ in 1 2 3 4 5; do # the machine may have become busy between the two
     two=$("$trainctl" bench --image-size 32 --batch 8 --workers 2 --threads 1 --steps 8 --json)
     right_size && break
 done
-is "$(jq -n --argjson m "$(rate "$one")" --argjson p "$of_one" '(($p / $m - 1) | fabs) < 0.02')" true "a bench is what the plan predicts from"
+is "$(jq -n --argjson m "$(rate "$one")" --argjson p "$of_one" '(($p / $m - 1) | fabs) < 0.02')" true \
+    "a bench is what the plan predicts from"
 echo "# 1 rank: $(error "$(predicted 1)" "$(rate "$one")")"
 echo "# 2 ranks from 1: $(error "$from_one" "$(rate "$two")")"
 echo "# 2 ranks from 2: $(error "$(predicted 2)" "$(rate "$two")")"
@@ -111,5 +115,6 @@ echo "# 2 ranks from 2: $(error "$(predicted 2)" "$(rate "$two")")"
 ok "two ranks from one: the right size" right_size
 is "$(wc -l <"$work/cache/traind/speeds.jsonl")" 2 "both are in the cache"
 echo "not json" >>"$work/cache/traind/speeds.jsonl"
-is "$(jq -n --argjson m "$(rate "$two")" --argjson p "$(predicted 2)" '(($p / $m - 1) | fabs) < 0.02')" true "a broken line of the cache is passed over"
+is "$(jq -n --argjson m "$(rate "$two")" --argjson p "$(predicted 2)" '(($p / $m - 1) | fabs) < 0.02')" true \
+    "a broken line of the cache is passed over"
 done_testing

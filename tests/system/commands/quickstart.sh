@@ -102,7 +102,8 @@ mkdir -p _build/dev && touch _build/dev/config.status # another build, which nee
 run --remove --yes
 is $status 0 "--remove --yes"
 like "$said" 'apt-get autoremove --purge liba libb$' "it explains how to remove the packages"
-is "$(ls -A | paste -s -d ' ') $(ls _data _build | paste -s -d ' ')" "_build _data configure quickstart setup _build: dev  _data: mine" "what it did not make stays"
+is "$(ls -A | paste -s -d ' ') $(ls _data _build | paste -s -d ' ')" "_build _data configure quickstart setup _build: dev  _data: mine" \
+    "what it did not make stays"
 gone() { [ ! -d "/proc/$worker" ]; }
 ok "the training was cancelled" eventually gone
 is "$("$top_builddir/trainctl" --json context | jq -c .contexts)" "{}" "trainctl forgets the address"

@@ -23,7 +23,8 @@ is "$(jq -c '[.strong, .weak | .[] | [.workers, .batch_per_worker, .global_batch
     '[[1,8,8],[2,4,8],[1,4,4],[2,4,8]]' "strong keeps the global batch, weak that of a worker"
 is "$(jq '[.strong, .weak | .[] | .images_per_sec > 0 and .predicted.low < .predicted.value and
     (.efficiency * .workers / .speedup - 1 | fabs) < 1e-9] | all' <<<"$output")" true "each point was measured and predicted"
-is "$(jq '[.strong, .weak | .[0] | .efficiency == 1 and (.error | fabs) < 0.01] | all' <<<"$output")" true "the first point is what the others are measured by"
+is "$(jq '[.strong, .weak | .[0] | .efficiency == 1 and (.error | fabs) < 0.01] | all' <<<"$output")" true \
+    "the first point is what the others are measured by"
 echo "# $(jq -c '[.strong, .weak | .[] | {workers, images_per_sec, predicted: .predicted.value, error}]' <<<"$output")"
 is "$(ls -A "$TMPDIR")" "" "nothing is left"
 

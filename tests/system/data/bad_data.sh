@@ -72,7 +72,8 @@ cp "$work/bad/a/4.jpg" "$work/bad/a/2.jpg"
 job "$work/none.json" ".data.eval = \"$work/none\" | .model.classes = 2"
 rm -rf "$work/run"
 worker 2 "$work/none.json" "$work/run"
-like "$(failed_event "$work/run")" '3 of the 3 images read so far do not decode .100 %.; at most 1 % may' "an evaluation without a decodable image reports whole percent"
+like "$(failed_event "$work/run")" '3 of the 3 images read so far do not decode .100 %.; at most 1 % may' \
+    "an evaluation without a decodable image reports whole percent"
 is "$(grep -c 'other classes' "$work/run/attempt-1/events.jsonl")" 0 "and no message about other classes"
 if /usr/bin/python3 - "$work/bad/a/2.jpg" 2>/dev/null <<'END'
 import io, sys

@@ -18,7 +18,8 @@ run convert --from folder --in pngs --out pngs-out --shards 1
 check "PNG files are converted, whatever the case and kind of their names' endings" test "$status" = 0
 "$prep" show --json pngs-out >pngs.jsonl
 "$prep" extract --out pngs-read pngs-out >/dev/null
-check "depths, colours, palettes, interlacing, gamma, profiles, transparency: the pixels are Pillow's" make_by check_pngs pngs-read pngs.jsonl
+check "depths, colours, palettes, interlacing, gamma, profiles, transparency: the pixels are Pillow's" \
+    make_by check_pngs pngs-read pngs.jsonl
 for end in 20 8 60; do
     mkdir -p "short/$end/train/a"
     head -c "-$end" pngs/train/all/c2d8i0.png >"short/$end/train/a/x.png" 2>/dev/null ||
@@ -53,7 +54,8 @@ cp -r twins/png twins/broken
 truncate -s -20 twins/broken/b/01.png
 jq ".data.train = \"$work/twins/broken\"" job.json >broken.json
 worker --job broken.json --run-dir run-broken >run-broken.log 2>&1
-check "a broken PNG in a class folder is named" grep -q "replaced by another image: .*/broken/b/01.png: a PNG that cannot be read: it is truncated" run-broken.log
+check "a broken PNG in a class folder is named" \
+    grep -q "replaced by another image: .*/broken/b/01.png: a PNG that cannot be read: it is truncated" run-broken.log
 check "and counted" grep -q "do not decode" run-broken.log
 check "show has the size of a PNG" test "$("$prep" show --json twins/png | jq -r .width | sort -u)" = 48
 
@@ -142,7 +144,8 @@ printf 'n02\nn01\n' >labels
 marked labels flat/synset_labels.txt
 run convert --from folder --in flat --out flat-out --shards 1
 check "synset_labels.txt with a byte order mark, for JPEG and PNG files" test "$status" = 0
-check "the labels are right" test "$("$prep" show --json --role validation flat-out | jq -r '"\(.name) \(.class)"' | sort | tr '\n' ,)" = "1.jpg 1,2.png 0,"
+check "the labels are right" \
+    test "$("$prep" show --json --role validation flat-out | jq -r '"\(.name) \(.class)"' | sort | tr '\n' ,)" = "1.jpg 1,2.png 0,"
 wide labels flat/synset_labels.txt
 check "one in UTF-16" refused 2 "synset_labels.txt: the text is in UTF-16" convert --from folder --in flat --out flat-no --shards 1
 done_testing

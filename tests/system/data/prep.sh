@@ -54,7 +54,8 @@ check "labels go with their images" bash -c "'$prep' show --json a | sed 's/.*\"
 check "an existing conversion is not touched" refused 1 "is not empty" convert --from idx --in small --out a --shards 5
 check "and is still whole" same_tree a b
 run convert --from idx --in small --out c --shards 3 --seed 7 --force --json
-check "convert --json reports what was made" test "$(jq -c '[.out, .train_shards, .validation_shards, .train_images > 0, .images_per_sec > 0]' out)" = '["c",3,1,true,true]'
+check "convert --json reports what was made" \
+    test "$(jq -c '[.out, .train_shards, .validation_shards, .train_images > 0, .images_per_sec > 0]' out)" = '["c",3,1,true,true]'
 check "--force replaces it whole" test "$status" = 0 -a "$(ls c/train | wc -l)" = 3 -a "$(count c)" = 103
 mkdir other && echo precious >other/notes.txt
 check "a folder with other things is refused" refused 1 "other/notes.txt" convert --from idx --in small --out other --shards 5
@@ -74,14 +75,17 @@ check "show takes a record" test "$("$prep" show --json --record 7 a | jq -c .re
 check "or a range" test "$("$prep" show --json --record 7-9 a | jq .record | tr '\n' ' ')" = "7 8 9 "
 check "or all from one on" test "$("$prep" show --json --record 101- a | jq .record | tr '\n' ' ')" = "101 102 "
 check "and a class" test "$("$prep" show --json --class 4 a | jq -s -c '[length, (map(.class) | unique)]')" = "[20,[4]]"
-check "and at most two of them" test "$("$prep" show --json --class 4 --record 50- --limit 2 a | jq -s 'map(select(.class == 4 and .record >= 50)) | length')" = 2
+check "and at most two of them" \
+    test "$("$prep" show --json --class 4 --record 50- --limit 2 a | jq -s 'map(select(.class == 4 and .record >= 50)) | length')" = 2
 check "a record that is not there" refused 3 "there is no record 103: a holds the records 0 to 102" show --record 100-103 a
 check "a class that is not there" refused 3 "none of the records 0 to 102 is of class 5" show --class 5 a
 check "prints no header" test ! -s out
 check "an invalid range" refused 2 "expected N, N-M or N-" show --record 9-7 a
-check "the table's columns are aligned" test "$("$prep" show a | sed -E 's/^( *[a-z0-9]+  [^ ]+ +[a-z0-9]+ +[a-z0-9]+ +[a-z0-9]+ +[a-z0-9]+)  .*/\1/' | awk '{ print length }' | sort -u | wc -l)" = 1
+check "the table's columns are aligned" \
+    test "$("$prep" show a | sed -E 's/^( *[a-z0-9]+  [^ ]+ +[a-z0-9]+ +[a-z0-9]+ +[a-z0-9]+ +[a-z0-9]+)  .*/\1/' | awk '{ print length }' | sort -u | wc -l)" = 1
 run extract --json --class 2 --limit 3 --out three a
-check "extract chooses in the same way and lists its files" test "$(jq -r 'select(.class == 2) | .path' out | sort)" = "$(find three -type f | sort)"
+check "extract chooses in the same way and lists its files" \
+    test "$(jq -r 'select(.class == 2) | .path' out | sort)" = "$(find three -type f | sort)"
 check "extract does not overwrite" refused 1 "exists already" extract --out jpegs a
 mkdir -p folder/train/{b,a,C} folder/validation/b
 i=0
@@ -95,7 +99,8 @@ cp jpegs/000000000-* folder/validation/b/x.JPEG
 run convert --from folder --in folder --out f --shards 4
 check "convert --from folder succeeds" test "$status" = 0 -a "$(count f)" = 103
 check "classes are numbered in bytewise order" bash -c "tr -d ' \n' <f/manifest.json | grep -qF '\"classes\":[\"C\",\"a\",\"b\"]'"
-check "a validation folder keeps the training's numbers" bash -c "'$prep' show --json --role validation f | grep -q '\"class\":2,\"text\":\"b\"'"
+check "a validation folder keeps the training's numbers" \
+    bash -c "'$prep' show --json --role validation f | grep -q '\"class\":2,\"text\":\"b\"'"
 check "the JPEG's bytes are kept" bash -c "'$prep' extract --role validation --out v f && cmp v/* folder/validation/b/x.JPEG"
 cp -r folder beside && mkdir -p beside/tf_records/deeper && mv beside/validation beside/val
 run convert --from folder --in beside --out bf --shards 4
@@ -136,7 +141,8 @@ check "classes are not nested" refused 2 "systems/nobody/inside is a folder, but
 cp -r f beside-f && cp beside-f/train/train-00000-of-00004 beside-f/train/train-00000-of-00004.bak
 run show beside-f
 check "a copy beside shards is not read" test "$status" = 0 -a "$(grep -c . out)" = $(("$(count f)" + 1))
-check "which is reported" grep -q "warning: beside-f/train: these files are not shards of the data set and are ignored: train-00000-of-00004.bak" err
+check "which is reported" \
+    grep -q "warning: beside-f/train: these files are not shards of the data set and are ignored: train-00000-of-00004.bak" err
 rm beside-f/train/train-00003-of-00004
 check "and hides no missing one" refused 3 "shard train-00003-of-00004 is missing" show beside-f
 check "an empty folder" refused 2 "no data set in empty" convert --from folder --in empty --out x --shards 1
@@ -159,7 +165,8 @@ check "--pad is not for folders" refused 2 "--pad is for --from idx" convert --f
 check "a label beyond the names of the classes" refused 2 "found label 4, but four names only 4" \
     convert --from idx --in small --out x --shards 1 --classes four
 cp -r folder png && printf '\211PNG\r\n\032\n' >png/train/a/cat.JPEG
-check "a broken PNG named .JPEG" refused 1 "png/train/a/cat.JPEG: a PNG that cannot be read" convert --from folder --in png --out y --shards 2
+check "a broken PNG named .JPEG" \
+    refused 1 "png/train/a/cat.JPEG: a PNG that cannot be read" convert --from folder --in png --out y --shards 2
 check "nothing half-written looks complete" test "$(find y -name 'train-*' -o -name manifest.json | wc -l)" = 0
 printf 'GIF89a, no JPEG' >png/train/a/cat.JPEG
 check "a file that is no JPEG inside" refused 1 "png/train/a/cat.JPEG: Not a JPEG file" convert --from folder --in png --out y2 --shards 2
@@ -172,7 +179,8 @@ check "but the same command would meet it again" bash -c '! grep -q "goes on fro
 cp "folder/train/b/$(ls folder/train/b | head -1)" png/train/a/cat.JPEG
 sof=$(LC_ALL=C grep -abo -m 1 -P '\xff\xc0' png/train/a/cat.JPEG | head -1 | cut -d: -f1)
 printf '\377\334\377\334' | dd of=png/train/a/cat.JPEG bs=1 seek=$((sof + 5)) conv=notrunc 2>/dev/null
-check "a JPEG of 65500 x 65500 pixels" refused 2 "65500 x 65500 pixels are over the limit" convert --from folder --in png --out y4 --shards 2
+check "a JPEG of 65500 x 65500 pixels" \
+    refused 2 "65500 x 65500 pixels are over the limit" convert --from folder --in png --out y4 --shards 2
 # a scan more than 2,600 times: a small file that would take minutes
 $python - png/train/a/cat.JPEG <<'END'
 import io, sys
@@ -185,7 +193,8 @@ while jpeg[end] != 0xff or jpeg[end + 1] in (0, 0xda):
     end += 1
 open(sys.argv[1], "wb").write(jpeg[:end] + 2649 * jpeg[first:end] + jpeg[end:])
 END
-check "a JPEG of 2,649 scans" refused 2 "png/train/a/cat.JPEG: a progressive JPEG of more than 100 scans" convert --from folder --in png --out y5 --shards 2
+check "a JPEG of 2,649 scans" \
+    refused 2 "png/train/a/cat.JPEG: a progressive JPEG of more than 100 scans" convert --from folder --in png --out y5 --shards 2
 check "one that would be decoded" refused 2 "more than 100 scans" convert --from folder --in png --out y6 --shards 2 --resize 64
 cp -r folder text && echo hello >text/train/a/readme.txt
 check "a file that is no JPEG by name" refused 2 "readme.txt is not a JPEG file" convert --from folder --in text --out x --shards 2

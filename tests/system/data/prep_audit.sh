@@ -87,12 +87,14 @@ check "and no reason to fail" test "$status" = 0 -a "$(jq -r .verdict out)" = wa
 mv bad/train/train-00005-of-00006 kept && : >bad/train/train-00005-of-00006 && cp kept bad/train/train-00005-of-00006.bak
 audit bad
 check "a shard of 0 bytes without a manifest is no problem" test "$status" = 0
-check "but a warning, as is a file beside shards" of files '.status == "warning" and (.text | test("shards are empty .0 bytes.: train-00005-of-00006")) and
+check "but a warning, as is a file beside shards" \
+    of files '.status == "warning" and (.text | test("shards are empty .0 bytes.: train-00005-of-00006")) and
     (.text | test("ignored: train-00005-of-00006.bak"))'
 rm -rf bad && cp -r good bad && rm bad/manifest.json && cp good/manifest.json bad/train/
 jq '.classes |= reverse' good/manifest.json >bad/validation/manifest.json
 audit bad
-check "roles of different manifests need the same classes in the same order" of "class names" '.status == "problem" and (.text | test("in a different order"))'
+check "roles of different manifests need the same classes in the same order" \
+    of "class names" '.status == "problem" and (.text | test("in a different order"))'
 echo '{"format": 1}' >bad/manifest.json
 audit bad
 check "an empty manifest is a problem" test "$status" = 1
@@ -161,7 +163,8 @@ check "shards of unlike sizes" of balance '.status == "warning"'
 job() { printf '{"model": {"classes": 12}, "data": {"train": "good", "eval": "good"}, "epochs": 1, "batch_per_worker": %s, "eval": {"batch": 10}, "cluster": {"nodes": %s, "workers_per_node": 1}}' "$1" "$2" >job.json; }
 job 27 2
 audit --plan job.json good
-check "a plan that divides the data evenly" of plan '.status == "ok" and .values.dropped_images_per_epoch == 0 and .values.steps_per_epoch == 3'
+check "a plan that divides the data evenly" \
+    of plan '.status == "ok" and .values.dropped_images_per_epoch == 0 and .values.steps_per_epoch == 3'
 check "on nodes too" of "plan (nodes)" '.status == "ok" and .values.unused_images_per_epoch == 0'
 job 40 1
 audit --plan job.json good
@@ -169,12 +172,14 @@ check "one that does not, and what that costs" of plan '.status == "warning" and
     (.values.dropped_percent_of_step - 5 | fabs) < 0.01 and (.values.dropped_percent_of_epoch - 1.2346 | fabs) < 0.001'
 job 10 4
 audit --plan job.json good
-check "shards that nodes cannot share evenly" of "plan (nodes)" '.status == "warning" and .values.least == 27 and .values.most == 54 and .values.unused_images_per_epoch == 54'
+check "shards that nodes cannot share evenly" \
+    of "plan (nodes)" '.status == "warning" and .values.least == 27 and .values.most == 54 and .values.unused_images_per_epoch == 54'
 check "and the evaluation's idle places" of "plan (validation)" '.values == {images: 40, runs: 1, idle_places: 0, idle_percent: 0}'
 jq '.classes |= reverse' good/manifest.json >reversed.json && cp -r good other && mv reversed.json other/manifest.json
 jq '.data.eval = "other"' job.json >eval.json
 audit --plan eval.json good
-check "data of other classes" of plan '.status == "problem" and (.text | test("data.eval: has the classes of data.train in a different order"))'
+check "data of other classes" \
+    of plan '.status == "problem" and (.text | test("data.eval: has the classes of data.train in a different order"))'
 jq '.model.classes = 11' job.json >few.json
 audit --plan few.json good
 check "more classes than the model has" of plan '.status == "problem" and (.text | test("data has 12 classes"))'

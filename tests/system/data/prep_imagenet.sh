@@ -45,7 +45,8 @@ check "the colours of the re-encoded PNG and CMYK images are right" all_are trai
 check "other images keep their bytes" bash -c 'tar -xOf in/ILSVRC2012_img_train.tar n01440801.tar | tar -xO n01440801_10003.JPEG >x.jpg &&
     n=$("'"$prep"'" show --json a | jq -r "select(.name == \"n01440801_10003.JPEG\") | .record") && "'"$prep"'" extract --out ex a && cmp ex/$(printf %09d "$n")-* x.jpg'
 check "shard sizes differ by at most one" test "$(jq -r .shard train.jsonl | uniq -c | awk '{ print $1 }' | sort -u | tr '\n' ' ')" = "27 "
-check "every shard holds most classes" bash -c '[ "$(jq -r "\"\(.shard) \(.[\"image/class/label\"])\"" train.jsonl | sort -u | wc -l)" -gt 60 ]'
+check "every shard holds most classes" \
+    bash -c '[ "$(jq -r "\"\(.shard) \(.[\"image/class/label\"])\"" train.jsonl | sort -u | wc -l)" -gt 60 ]'
 run convert --from imagenet --in in --out b --shards 6 --eval-shards 2 --threads 1
 check "one thread gives the same bytes as two" same_tree a b
 mkdir other && cp in/*.tar other/ && cp in/labels.txt other/imagenet_2012_validation_synset_labels.txt
@@ -102,18 +103,22 @@ tar -xzf in/*kit* -O ILSVRC2012_devkit_t12/data/ILSVRC2012_validation_ground_tru
 check "a ground truth without meta.mat" refused 3 "but not meta.mat" convert --from imagenet --in bad --out x --shards 1
 tar -xzf in/*kit* -O ILSVRC2012_devkit_t12/data/meta.mat >bad/meta.mat
 sed -i '7s/.*/1001/' bad/ILSVRC2012_validation_ground_truth.txt
-check "a label outside the classes" refused 2 'line 7 of ILSVRC2012_validation_ground_truth.txt is "1001"' convert --from imagenet --in bad --out x --shards 1
+check "a label outside the classes" \
+    refused 2 'line 7 of ILSVRC2012_validation_ground_truth.txt is "1001"' convert --from imagenet --in bad --out x --shards 1
 head -c 300 bad/meta.mat >m && mv m bad/meta.mat
 check "a truncated meta.mat" refused 1 "meta.mat cannot be read" convert --from imagenet --in bad --out x --shards 1
 rm bad/meta.mat
 sed '3s/.*/n99999999/' in/labels.txt >bad/imagenet_2012_validation_synset_labels.txt
-check "a class that is not in the training tar" refused 2 "to class n99999999, which ILSVRC2012_img_train.tar does not have" convert --from imagenet --in bad --out x --shards 1
+check "a class that is not in the training tar" \
+    refused 2 "to class n99999999, which ILSVRC2012_img_train.tar does not have" convert --from imagenet --in bad --out x --shards 1
 sed '3s/.*/a cat/' in/labels.txt >bad/imagenet_2012_validation_synset_labels.txt
-check "a label that is no synset" refused 2 'line 3 of imagenet_2012_validation_synset_labels.txt is "a cat"' convert --from imagenet --in bad --out x --shards 1
+check "a label that is no synset" \
+    refused 2 'line 3 of imagenet_2012_validation_synset_labels.txt is "a cat"' convert --from imagenet --in bad --out x --shards 1
 head -n 39 in/labels.txt >bad/imagenet_2012_validation_synset_labels.txt
 check "too few labels" refused 2 "it has 39 labels" convert --from imagenet --in bad --out x --shards 1
 (cat in/labels.txt && echo n01440764) >bad/imagenet_2012_validation_synset_labels.txt
-check "too many labels" refused 2 "holds 40 images, but imagenet_2012_validation_synset_labels.txt has 41 labels" convert --from imagenet --in bad --out x --shards 1
+check "too many labels" \
+    refused 2 "holds 40 images, but imagenet_2012_validation_synset_labels.txt has 41 labels" convert --from imagenet --in bad --out x --shards 1
 cp in/labels.txt bad/imagenet_2012_validation_synset_labels.txt
 for cut in 300000 512 100 401408; do
     head -c $cut in/ILSVRC2012_img_train.tar >bad/ILSVRC2012_img_train.tar
@@ -122,7 +127,8 @@ done
 cp in/ILSVRC2012_img_train.tar bad/ && head -c 50000 in/ILSVRC2012_img_val.tar >bad/ILSVRC2012_img_val.tar
 check "a truncated validation tar" refused 1 "ILSVRC2012_img_val.tar is truncated" convert --from imagenet --in bad --out x --shards 1
 gzip -c in/ILSVRC2012_img_train.tar >bad/ILSVRC2012_img_train.tar
-check "a compressed tar" refused 1 "is a gzip file, not a tar archive: a compressed one is not read" convert --from imagenet --in bad --out x --shards 1
+check "a compressed tar" \
+    refused 1 "is a gzip file, not a tar archive: a compressed one is not read" convert --from imagenet --in bad --out x --shards 1
 tar -cf bad/ILSVRC2012_img_train.tar -C v .
 check "a training tar that is not a tar" refused 2 "expected a tar for each class" convert --from imagenet --in bad --out x --shards 1
 check "none of these has written anything" test ! -e x
@@ -145,11 +151,14 @@ data read c100/*/* >c100.jsonl
 check "CIFAR-100 takes the fine labels" all_are c100.jsonl '(."image/filename" | capture("(?<r>[a-z]+)-0*(?<n>[0-9]+)[.]") |
     (.n | tonumber) + (if .r == "test" then 200 else 0 end)) as $n | ."image/class/label" == $n % 100 + 1 and ."image/width" == 40'
 truncate -s -1 cifar-10-batches-bin/data_batch_3.bin
-check "a truncated CIFAR file" refused 1 "data_batch_3.bin in cifar-10-batches-bin is truncated" convert --from cifar --in cifar-10-batches-bin --out x --shards 1
+check "a truncated CIFAR file" \
+    refused 1 "data_batch_3.bin in cifar-10-batches-bin is truncated" convert --from cifar --in cifar-10-batches-bin --out x --shards 1
 truncate -s +1 cifar-10-batches-bin/data_batch_3.bin
 printf '\012' | dd of=cifar-10-batches-bin/data_batch_3.bin bs=1 seek=3073 conv=notrunc 2>/dev/null
-check "a label outside CIFAR's classes" refused 2 "record 1 of data_batch_3.bin has the label 10" convert --from cifar --in cifar-10-batches-bin --out x --shards 1
+check "a label outside CIFAR's classes" \
+    refused 2 "record 1 of data_batch_3.bin has the label 10" convert --from cifar --in cifar-10-batches-bin --out x --shards 1
 head -c $(($(stat -c %s cifar-10-binary.tar.gz) / 2)) cifar-10-binary.tar.gz >hundred/cifar-10-binary.tar.gz
-check "a truncated archive" refused 1 "cifar-10-binary.tar.gz is truncated" convert --from cifar --in hundred/cifar-10-binary.tar.gz --out x --shards 1
+check "a truncated archive" \
+    refused 1 "cifar-10-binary.tar.gz is truncated" convert --from cifar --in hundred/cifar-10-binary.tar.gz --out x --shards 1
 
 done_testing

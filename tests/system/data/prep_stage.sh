@@ -46,7 +46,8 @@ check "every node has all of the validation" test "$(find n? -name "validation-*
 check "the manifest names the part" bash -c "jq -e '.stage == {node: 1, nodes: 3}' n1/manifest.json"
 check "a staged part passes the audit" "$prep" audit n1
 run stage --from data --to n1 --node 2 --nodes 3 --json
-check "as another node what is not needed any more goes" bash -c '[ "$(ls n1/train | tr "\n" " ")" = "train-00002-of-00007 train-00005-of-00007 " ]'
+check "as another node what is not needed any more goes" \
+    bash -c '[ "$(ls n1/train | tr "\n" " ")" = "train-00002-of-00007 train-00005-of-00007 " ]'
 run stage --from data --to n1 --node 0 --nodes 3 --keep
 check "unless it is to be kept" test "$(ls n1/train | wc -l)" = 5
 check "a part is not staged on" refused 6 "is a staged copy, perhaps of a part" stage --from n2 --to x
@@ -68,7 +69,8 @@ run stage --from other --to change
 check "and the next one ends with the new data set" diff -r --exclude='.*' other change
 run stage --from data --to part
 run stage --from data --to part --node 1 --nodes 3
-check "a part of an existing copy is not copied again, and reported as a part" bash -c 'jq -e ".stage == {node: 1, nodes: 3}" part/manifest.json'
+check "a part of an existing copy is not copied again, and reported as a part" \
+    bash -c 'jq -e ".stage == {node: 1, nodes: 3}" part/manifest.json'
 if [ "$(id -u)" = 0 ] && mkdir narrow && mount -t tmpfs -o size=10m none narrow 2>/dev/null; then
     run stage --from data --to narrow/x
     check "the space of what goes is room for what comes" "$prep" stage --from other --to narrow/x
@@ -129,7 +131,8 @@ else
     skip "too little space" "needs root and mount"
 fi
 check "no --to" refused 2 "--to is missing" stage --from data
-check "a node beyond the nodes" refused 2 "--node 3 is out of range: with --nodes 3 it must be from 0 to 2" stage --from data --to x --node 3 --nodes 3
+check "a node beyond the nodes" \
+    refused 2 "--node 3 is out of range: with --nodes 3 it must be from 0 to 2" stage --from data --to x --node 3 --nodes 3
 check "an invalid size" refused 2 "expected a size like" stage --from data --to x --bandwidth fast
 
 done_testing

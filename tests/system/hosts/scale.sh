@@ -24,7 +24,8 @@ is $? 0 "one and two machines are measured"
 echo "# $(jq -c '.network, .weak' <<<"$output")"
 is "$(jq -c '[.weak[].workers]' <<<"$output")" "[1,2]" "with the document's workers each"
 is "$(jq '.network.bytes_per_second | . > 1e5 and . < 1.3 * 12.5e6' <<<"$output")" true "a sum reaches no more than their 100 Mbit/s"
-is "$(jq '.weak[1] | .images_per_sec < 10 * .predicted.value and .predicted.value < 10 * .images_per_sec' <<<"$output")" true "which the second is predicted from"
+is "$(jq '.weak[1] | .images_per_sec < 10 * .predicted.value and .predicted.value < 10 * .images_per_sec' <<<"$output")" true \
+    "which the second is predicted from"
 is "$(XDG_CACHE_HOME=$work/cache "$top_builddir/trainctl" predict --json --nodes 2 --node-speed 100 --train-images 1000 "$work/scale.json" | jq '.network.bytes_per_second | round')" \
     "$(jq '.network.bytes_per_second | round' <<<"$output")" "and trainctl predict, over the same interface"
 is "$(XDG_CACHE_HOME=$work/cache "$top_builddir/trainctl" predict --json --set cluster.interface=ib0 --nodes 2 --node-speed 100 --train-images 1000 "$work/scale.json" |

@@ -35,9 +35,11 @@ train "$(jq -c '.bind = "socket"' <<<"$two")" '{"steps": 8, "comm": {"core": "no
 ok "bind socket on two hosts: the job succeeds" wait_state "$id" succeeded
 is "$(placed "$id")" "--map-by socket:PE=1 --bind-to core" "mpirun gets that option"
 is "$(got 'group_by(.host) | map(map(.cpus) | unique | length)')" "[2,2]" "the ranks of each host have cores of their own"
-is "$(get "/v1/jobs/$id" | jq -c '.gradients | [.step, .machines, .leaders, .exchanges]')" "[7,2,2,2]" "what the first steps decide of their sums"
+is "$(get "/v1/jobs/$id" | jq -c '.gradients | [.step, .machines, .leaders, .exchanges]')" "[7,2,2,2]" \
+    "what the first steps decide of their sums"
 shown=$("$top_builddir/trainctl" --server "unix:$socket" show "$id" | tr -s ' \n' ' ')
-like "$shown" " gradients gradients of 4 ranks are summed by machine .*: a step takes [0-9.e-]+ s \([0-9.e-]+ s (by calls|after backward)\) " "is in trainctl show"
+like "$shown" " gradients gradients of 4 ranks are summed by machine .*: a step takes [0-9.e-]+ s \([0-9.e-]+ s (by calls|after backward)\) " \
+    "is in trainctl show"
 is "$("$top_builddir/trainctl" --server "unix:$socket" --json show "$id" | jq -r .gradients.message)" \
     "$("$top_builddir/trainctl" --server "unix:$socket" --json events "$id" | jq -r 'select(.type == "gradients") | .message')" "and in its events"
 train "$(jq -c --arg b "$h2" '.bind = "numa" | .threads_per_worker = 1024 | .nodes = 1 | .hosts = [$b]' <<<"$two")" '{"restart": {"max": 0}}'

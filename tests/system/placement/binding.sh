@@ -37,11 +37,14 @@ pinned=(taskset --cpu-list 0)
 run 1 2 --map-by slot:OVERSUBSCRIBE --bind-to none
 pinned=()
 is "$(jq -c '[.[].cpus]' <<<"$start")" '["0","0"]' "two ranks are on core 0"
-like "$warnings" "^ranks 0 and 1 on $(hostname) share core 0: start with mpirun --map-by slot:PE=1 --bind-to core.*without --cpu-set" "two ranks on one core"
+like "$warnings" "^ranks 0 and 1 on $(hostname) share core 0: start with mpirun --map-by slot:PE=1 --bind-to core.*without --cpu-set" \
+    "two ranks on one core"
 run 2 1 --bind-to none -x OMP_PLACES='{0}' -x OMP_PROC_BIND=true
-like "$warnings" "all 2 threads of rank 0 on $(hostname) run on core 0 of its [0-9]+: unset OMP_PLACES|computes with 2 threads, but has only core 0" "all threads on one core"
+like "$warnings" "all 2 threads of rank 0 on $(hostname) run on core 0 of its [0-9]+: unset OMP_PLACES|computes with 2 threads, but has only core 0" \
+    "all threads on one core"
 run 1 $(($(nproc) + 1)) --oversubscribe --bind-to none
-like "$warnings" "^the $(($(nproc) + 1)) ranks on $(hostname) compute with $(($(nproc) + 1)) threads together on $(nproc) cores: fewer" "more ranks than cores"
+like "$warnings" "^the $(($(nproc) + 1)) ranks on $(hostname) compute with $(($(nproc) + 1)) threads together on $(nproc) cores: fewer" \
+    "more ranks than cores"
 
 # ---- a CPU for the thread that sums gradients between machines, of which each rank is one here
 as_machines=(--map-by slot:OVERSUBSCRIBE --bind-to none -x TRAINCOMM_HOST_RANKS=1)
@@ -51,15 +54,18 @@ is "$(jq -c '[.[].comm_cpu]' <<<"$start")" '[0,0]' "comm.core 0"
 is "$(jq -r 'select(.type == "run_start") | .machines' "$work/run/attempt-1/events.jsonl")" 2 "run_start counts machines"
 is "$(sum '"\(.step) \(.machines) \(.leaders) \(.exchanges)"')" "10 2 1 2" "what the first steps decide is an event"
 like "$(sum .drive)" '^(after|calls|thread)$' "it names what moves gradients"
-like "$(sum .message)" '^gradients of 2 ranks are summed between 2 machines .*: a step takes .* s \(' "and the duration of a step in a sentence"
-is "$(sum .message | grep -oE 'after backward|by calls|by a thread' | sort | tr '\n' ' ')" "after backward by a thread by calls " "in each of the ways"
+like "$(sum .message)" '^gradients of 2 ranks are summed between 2 machines .*: a step takes .* s \(' \
+    "and the duration of a step in a sentence"
+is "$(sum .message | grep -oE 'after backward|by calls|by a thread' | sort | tr '\n' ' ')" "after backward by a thread by calls " \
+    "in each of the ways"
 ok "the log has the same" grep -qF "The $(sum .message)" <<<"$log"
 steps=11 run 1 2 "${as_machines[@]}"
 is "$(jq -c '[.[].comm_cpu > 0] | unique' <<<"$start")" '[true]' "auto: the last CPU, of which threads leave one free"
 run 1 2 "${as_machines[@]}" -x OMP_PROC_BIND=close -x OMP_PLACES=cores
 is "$(jq -c '[.[].comm_cpu > 0] | unique' <<<"$start")" '[true]' "also where OpenMP binds the threads"
 run 1 4 --oversubscribe --bind-to none -x TRAINCOMM_HOST_RANKS=2
-is "$(jq -c 'map(.comm_cpu) | .[0:2] == .[2:4] and (.[0] != .[1] or .[0] == null)' <<<"$start")" true "two ranks of a machine do not get the same"
+is "$(jq -c 'map(.comm_cpu) | .[0:2] == .[2:4] and (.[0] != .[1] or .[0] == null)' <<<"$start")" true \
+    "two ranks of a machine do not get the same"
 pinned=(taskset --cpu-list 0)
 steps=8 run 1 2 "${as_machines[@]}"
 is "$(jq -c '[.[].comm_cpu]' <<<"$start") $(sum .message | grep -c thread)" '[null,null] 0' "no core is free: no thread"
@@ -106,7 +112,8 @@ wait $mpirun
 
 # The job asks for one binding, mpirun for another
 cluster='"bind": "core"' run 1 2 --bind-to none
-like "$warnings" "^rank 0 on $(hostname) is bound to more than its threads need, or not at all \\(cores [0-9,-]+\\), but cluster.bind is .core.: " "a binding that is undone"
+like "$warnings" "^rank 0 on $(hostname) is bound to more than its threads need, or not at all \\(cores [0-9,-]+\\), but cluster.bind is .core.: " \
+    "a binding that is undone"
 cluster='"bind": "none"' run 1 2 --map-by slot:PE=1 --bind-to core
 like "$warnings" "^rank 0 on $(hostname) is bound \\(cores [0-9]+\\), but cluster.bind is .none.: " "a binding that was not requested"
 cluster='"bind": "core", "smt": true' run 1 2 --map-by slot:PE=1 --bind-to hwthread --use-hwthread-cpus

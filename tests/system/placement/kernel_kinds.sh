@@ -37,7 +37,8 @@ is "$(warned | grep -c 'kernels differ')" 0 "which is not warned of"
 touch "$work/differ"
 train "$two" '{"steps": 1}'
 ok "a job on two kinds of hosts succeeds" wait_state "$id" succeeded
-is "$(started '.kernel_kinds | map([.hosts[0], (.openblas | test("Prescott"))])')" "[[\"$h1\",false],[\"$h2\",true]]" "run_start names the kernels of each host"
+is "$(started '.kernel_kinds | map([.hosts[0], (.openblas | test("Prescott"))])')" "[[\"$h1\",false],[\"$h2\",true]]" \
+    "run_start names the kernels of each host"
 like "$(warned)" "kernels differ between hosts.* on $h1; .* Prescott on $h2: use machines of one kind" "a warning names the hosts"
 ok "the daemon stops" stop_daemon
 
@@ -45,7 +46,9 @@ rm "$work/differ"
 start_two OPENBLAS_CORETYPE=Prescott GLIBC_TUNABLES=glibc.cpu.hwcaps=-AVX512F
 train "$two" '{"steps": 1}'
 ok "a job of a daemon with fixed kernels succeeds" wait_state "$id" succeeded
-is "$(started '.binding | map([.host, (.openblas | sub(".* "; ""))])')" "[[\"$h1\",\"Prescott\"],[\"$h2\",\"Prescott\"]]" "they are those of the ranks on both hosts"
-is "$(tr '\0' '\n' <"$state/jobs/$id/attempt-1/command" | grep -c -- '-x GLIBC_TUNABLES -x OPENBLAS_CORETYPE')" 1 "and the choice of the engine goes to them too"
+is "$(started '.binding | map([.host, (.openblas | sub(".* "; ""))])')" "[[\"$h1\",\"Prescott\"],[\"$h2\",\"Prescott\"]]" \
+    "they are those of the ranks on both hosts"
+is "$(tr '\0' '\n' <"$state/jobs/$id/attempt-1/command" | grep -c -- '-x GLIBC_TUNABLES -x OPENBLAS_CORETYPE')" 1 \
+    "and the choice of the engine goes to them too"
 ok "the daemon stops" stop_daemon
 done_testing

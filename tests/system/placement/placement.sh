@@ -29,7 +29,9 @@ is "$(cores 'socket:2 numa:1 core:24 pu:1' 4 numa:PE=22)" '0-21 24-45 0-21 24-45
 is "$(cores 'socket:2 numa:2 core:12 pu:1' 4 socket:PE=7)" '0-6 24-30 0-6 24-30' "over the sockets of each"
 
 # Hardware threads as slots: 44 of them are 22 cores.
-is "$(cores 'socket:2 numa:1 core:32 pu:2' 4 'numa:PE=44 --use-hwthread-cpus' hwthread)" '0-21 32-53 0-21 32-53' "2 x 32: hardware threads of two domains"
-is "$(cores 'socket:1 numa:1 core:2 pu:2' 4 'slot:PE=2 --use-hwthread-cpus' hwthread)" '0-0 1-1 0-0 1-1' "two hardware threads of a core each"
+is "$(cores 'socket:2 numa:1 core:32 pu:2' 4 'numa:PE=44 --use-hwthread-cpus' hwthread)" '0-21 32-53 0-21 32-53' \
+    "2 x 32: hardware threads of two domains"
+is "$(cores 'socket:1 numa:1 core:2 pu:2' 4 'slot:PE=2 --use-hwthread-cpus' hwthread)" '0-0 1-1 0-0 1-1' \
+    "two hardware threads of a core each"
 
 done_testing

@@ -8,7 +8,8 @@ start_cluster 2
 start_slurm_daemon
 
 steps_once() { # ID COUNT NAME
-    is "$(sql "select count(*), count(distinct json_extract(body, '\$.step')) from job_event where job_id = $1 and type = 'step'")" "$2|$2" "$3"
+    is "$(sql "select count(*), count(distinct json_extract(body, '\$.step')) from job_event where job_id = $1 and type = 'step'")" "$2|$2" \
+        "$3"
 }
 
 # ---------------------------------------------------------------- the controller is away

@@ -28,7 +28,8 @@ like "$(jq -c 'select(.type == "run_start")' "$state/jobs/$real/attempt-1/events
 
 is "$(told "$real" "OMP_WAIT_POLICY *= *'PASSIVE'") $(told "$real" SPREAD)" "4 4" "all with the job's variables"
 
-like "$("$top_builddir/trainctl" --server "unix:$socket" reproduce "$real" 2>&1 | tail -n 1)" "^job [0-9]+ reproduces job $real bit by bit$" "it is repeated to the bit"
+like "$("$top_builddir/trainctl" --server "unix:$socket" reproduce "$real" 2>&1 | tail -n 1)" "^job [0-9]+ reproduces job $real bit by bit$" \
+    "it is repeated to the bit"
 
 # The script can be submitted by hand: it is what Slurm ran.
 script=$state/jobs/$real/attempt-1/sbatch
@@ -66,8 +67,10 @@ is $? 0 "trainctl prints a batch script of it"
 by_hand() { [ "$(jq -r .status "$work/hand/traind-run/result.json" 2>/dev/null)" = success ]; }
 ok "submitted by a person it trains" eventually by_hand
 ok "and does no harm" test ! -e "$work/harm"
-like "$("$top_builddir/trainctl" --server "$url" submit --print-sbatch - <<<'{"data": {"train": "synthetic"}}' 2>&1)" 'launcher": "slurm"' "a job that is not for Slurm has none"
-is "$("$top_builddir/trainctl" --server "$url" show "$real" | sed -n "s/^Slurm's job *//p")" "$(slurm "$real" job_id) COMPLETED on n[1-2]" "trainctl show has Slurm's state"
+like "$("$top_builddir/trainctl" --server "$url" submit --print-sbatch - <<<'{"data": {"train": "synthetic"}}' 2>&1)" 'launcher": "slurm"' \
+    "a job that is not for Slurm has none"
+is "$("$top_builddir/trainctl" --server "$url" show "$real" | sed -n "s/^Slurm's job *//p")" "$(slurm "$real" job_id) COMPLETED on n[1-2]" \
+    "trainctl show has Slurm's state"
 
 # ---------------------------------------------------------------- srun
 stop_daemon
@@ -76,7 +79,8 @@ slurm_job "by srun" 6 "$env"
 by_srun=$id
 ok "ranks are started by srun" ends "$by_srun" succeeded
 is "$(told "$by_srun" "OMP_WAIT_POLICY *= *'PASSIVE'") $(told "$by_srun" SPREAD)" "4 4" "with the job's variables"
-like "$(cat "$state/jobs/$by_srun/attempt-1/sbatch")" "^srun --mpi=pmix --export=ALL --nodes=2 --ntasks=4 --ntasks-per-node=2 " "as its script says"
+like "$(cat "$state/jobs/$by_srun/attempt-1/sbatch")" "^srun --mpi=pmix --export=ALL --nodes=2 --ntasks=4 --ntasks-per-node=2 " \
+    "as its script says"
 is "$(weights "$by_srun" 6)" "$(weights "$real" 6)" "and give the weights of those started by mpirun, bit by bit"
 slurm_job "prefix" 2 '.cluster.mpi_prefix = "/usr"'
 refused 422 invalid 'is for mpirun' "a prefix of mpirun where srun starts the ranks"

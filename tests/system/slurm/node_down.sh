@@ -46,7 +46,8 @@ ok "with a node dead it restarts and succeeds" ends "$hit" succeeded
 is "$(slurm "$hit" nodes)" "n[1,3]" "on the other two"
 is "$(job "$hit" restarts)" 1 "after one restart"
 like "$(job "$hit" 'failure.reason')" "n2|lost|ended" "the failure's cause is kept: $(job "$hit" 'failure.reason')"
-like "$(jq -r 'select(.type == "run_start") | .resumed_step // .resumed_from' "$state/jobs/$hit/attempt-2/events.jsonl")" "[1-9]" "from a checkpoint"
+like "$(jq -r 'select(.type == "run_start") | .resumed_step // .resumed_from' "$state/jobs/$hit/attempt-2/events.jsonl")" "[1-9]" \
+    "from a checkpoint"
 is "$(weights "$hit" 16)" "$(weights "$whole" 16)" "with the weights and momenta of the undisturbed run, bit by bit"
 drained() { # NODE LABEL ID
     [[ $(sinfo -h -n "$1" -o '%300E') =~ ^traind:\ job\ $3,\ $2: ]]

@@ -34,7 +34,8 @@ for script in prolog epilog task-prolog drain-node node.sh; do
         "$top_srcdir/etc/slurm/$script.in" >"$work/slurm/$script"
     chmod +x "$work/slurm/$script"
 done
-is "$(cat "$work"/slurm/* | grep -cE '"\$work/report" 60|"\$kept" 60|connect-timeout 30|timeout 60 |limit 60 ')" 9 "limits are set for this test"
+is "$(cat "$work"/slurm/* | grep -cE '"\$work/report" 60|"\$kept" 60|connect-timeout 30|timeout 60 |limit 60 ')" 9 \
+    "limits are set for this test"
 for script in prolog epilog task-prolog; do # the site's own, which goes on to traind's
     write_script "$work/site-$script" <<END
 #!/bin/sh
@@ -103,7 +104,8 @@ ok "a job on two nodes succeeds after the prolog" ends "$id" succeeded
 for n in n1 n2; do
     ok "$n has sent its epilog's report" eventually has_phase $n epilog 1
     is "$(node $n '[.history[] | select(.phase == "epilog")] | .[-1].reason')" null "and nothing was left on $n to end"
-    is "$(node $n '[.verdict, .partition, .history[-1].job, .history[-1].phase]')" "[\"fine\",\"test\",$id,\"prolog\"]" "$n has reported, with job and partition"
+    is "$(node $n '[.verdict, .partition, .history[-1].job, .history[-1].phase]')" "[\"fine\",\"test\",$id,\"prolog\"]" \
+        "$n has reported, with job and partition"
     is "$(node $n '.history[-1] | .gflops > 0 and .memory_gb_per_sec > 0')" true "and figures"
 done
 ok "the epilogs report" eventually has_phase n1 epilog 1
@@ -125,7 +127,8 @@ like "$(doctor node.conf)" '^false .*without it jobs start unchecked' "it misses
 # ------------------------------------------------------------------ jobs of others
 
 before=$(node n1 '.history | length')
-is "$(srun --nodes=1 --nodelist=n1 --chdir="$work" sh -c 'echo $OMP_PROC_BIND-passed')" "-passed" "another's job passes, its environment as it was"
+is "$(srun --nodes=1 --nodelist=n1 --chdir="$work" sh -c 'echo $OMP_PROC_BIND-passed')" "-passed" \
+    "another's job passes, its environment as it was"
 is "$(node n1 '.history | length')" "$before" "without a report"
 ok "and leaves nothing" test -z "$(ls -A "$work/spool/n1")"
 
@@ -195,14 +198,17 @@ node_conf n2
 
 call --data-binary '{"data": {"train": "synthetic", "train_images": 64}, "batch_per_worker": 4,
     "cluster": {"launcher": "slurm", "nodes": 2, "workers_per_node": 1}}' /v1/plan
-json '.explain.threads_per_worker | [.value, .source]' '[2,"sinfo: the fewest of the 2 nodes of the default partition"]' "sinfo has the cores of a node"
+json '.explain.threads_per_worker | [.value, .source]' '[2,"sinfo: the fewest of the 2 nodes of the default partition"]' \
+    "sinfo has the cores of a node"
 
 # ------------------------------------------------------------------ a wrong data path
 
 slurm_job "lost" 2 '.cluster.nodes = 1 | .data = {train: "/nowhere/imagenet", train_images: 96} | .restart = {max: 0}'
 ok "a job with a wrong data path fails" ends "$id" failed
-like "$(cat "$state/jobs/$id/attempt-1/slurm.log")" "traind: job $id cannot run: there is no data set at /nowhere/imagenet" "with the reason in its log"
-like "$(get "/v1/jobs/$id/events" | jq -r '.events[] | select(.type == "warning") | .message')" "job $id was rejected; data: there is no data set" "and in its events"
+like "$(cat "$state/jobs/$id/attempt-1/slurm.log")" "traind: job $id cannot run: there is no data set at /nowhere/imagenet" \
+    "with the reason in its log"
+like "$(get "/v1/jobs/$id/events" | jq -r '.events[] | select(.type == "warning") | .message')" "job $id was rejected; data: there is no data set" \
+    "and in its events"
 is "$(reason_of n1)$(reason_of n2)" "" "no node is drained for it"
 
 # ------------------------------------------------------------------ traind is away; leftovers
@@ -214,7 +220,8 @@ ok "a job without traind ends" eventually gone "$jid"
 is "$(cat "$state/jobs/902/attempt-1/slurm.log")" ran "it has run"
 kept() { [ "$(find "$work/spool/n1" -name '[0-9]*.json' | wc -l)" = "$1" ]; }
 ok "both reports are kept" eventually kept 2
-is "$(jq -r 'select(.phase == "epilog") | .reason' "$work"/spool/n1/*.json)" "ended 1 process(es) that the job had left" "the epilog has ended what the job had left"
+is "$(jq -r 'select(.phase == "epilog") | .reason' "$work"/spool/n1/*.json)" "ended 1 process(es) that the job had left" \
+    "the epilog has ended what the job had left"
 ok "it is gone" test -z "$(grep -lzx "SLURM_JOB_ID=$jid" /proc/[0-9]*/environ 2>/dev/null)"
 restart_runs
 node_conf n1
@@ -289,7 +296,8 @@ busy=$!
 jid=$(by_hand 998 true --nodelist=n2)
 ok "a job on a busy node runs" eventually gone "$jid"
 kill $busy
-is "$(node n2 '[.history[] | select(.job == 998 and .phase == "prolog")][0] | [.load > 0, .verdict]')" '[true,"unknown"]' "its speed is not judged"
+is "$(node n2 '[.history[] | select(.job == 998 and .phase == "prolog")][0] | [.load > 0, .verdict]')" '[true,"unknown"]' \
+    "its speed is not judged"
 ok "nor is it drained" test "$(node n2 .verdict)" != drain -a -z "$(reason_of n2)"
 # Its check is stopped nine tenths of the time, less exactly where the machine is busy, and multiplies by old kernels; nothing else of
 # this machine is slowed down.

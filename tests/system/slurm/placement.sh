@@ -79,7 +79,8 @@ is "$map" "0-21 24-45" "four domains of 12: they lie in a socket each"
 is "$(placed)" "--map-by socket:PE=22 --bind-to core" "by socket"
 maps 1 2 22 '.cluster.bind = "numa"'
 is "$map" "" "into no domain, where the document wants that"
-like "$(job "$id" reason)" "cluster.bind: n1 has 4 NUMA domains of 12 cores, too few for 2 workers of 22 threads: use fewer" "the job fails with what the node has"
+like "$(job "$id" reason)" "cluster.bind: n1 has 4 NUMA domains of 12 cores, too few for 2 workers of 22 threads: use fewer" \
+    "the job fails with what the node has"
 machine 2 1 32 2
 maps 1 2 32
 is "$map" "0-31 32-63" "2 x 32 cores with hardware threads"

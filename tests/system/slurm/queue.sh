@@ -15,7 +15,8 @@ behind=$id
 waits() { [[ $(job "$1" reason) == *"[$2]" ]]; }
 ok "the next one waits" eventually waits "$behind" Resources
 is "$(job "$behind" state)" queued "it is queued"
-is "$(job "$behind" reason)" "in Slurm's queue as job $(slurm "$behind" job_id): waiting for nodes that are in use: it is the next [Resources]" "its reason names what it waits for"
+is "$(job "$behind" reason)" "in Slurm's queue as job $(slurm "$behind" job_id): waiting for nodes that are in use: it is the next [Resources]" \
+    "its reason names what it waits for"
 # Another user's job comes between two of traind's.
 chmod 755 "$work"
 other=$(cd / && setpriv --reuid=nobody --regid=nogroup --clear-groups sbatch --parsable --nodes=2 --output=/dev/null --wrap true)
@@ -64,10 +65,14 @@ touch "$state/jobs/$again/attempt-2/go"
 ok "and succeeds" ends "$again" succeeded
 is "$(slurm "$again" job_id)" "$slurm_id" "in the same job of Slurm's"
 is "$(job "$again" restarts)" 1 "that was a restart"
-like "$(job "$again" reason)" "^complete after 1 restart; the first failure: Slurm put its job $slurm_id back into the queue" "with the reason"
-like "$(sql "select min(json_extract(body, '\$.step')) from job_event where job_id = $again and attempt = 2 and type = 'step'")" "^[1-9][0-9]*$" "steps of the second attempt are stored"
-is "$(sql "select count(distinct json_extract(body, '\$.step')) from job_event where job_id = $again and type = 'step'")" 30 "no step is missing"
-is "$(sql "select json_extract(body, '\$.step') > 1 from job_event where job_id = $again and attempt = 2 and type = 'step' limit 1")" 1 "it did not start from the beginning"
+like "$(job "$again" reason)" "^complete after 1 restart; the first failure: Slurm put its job $slurm_id back into the queue" \
+    "with the reason"
+like "$(sql "select min(json_extract(body, '\$.step')) from job_event where job_id = $again and attempt = 2 and type = 'step'")" "^[1-9][0-9]*$" \
+    "steps of the second attempt are stored"
+is "$(sql "select count(distinct json_extract(body, '\$.step')) from job_event where job_id = $again and type = 'step'")" 30 \
+    "no step is missing"
+is "$(sql "select json_extract(body, '\$.step') > 1 from job_event where job_id = $again and attempt = 2 and type = 'step' limit 1")" 1 \
+    "it did not start from the beginning"
 
 # Ended by another user: not a failure, so not restarted.
 fixture_job "steps=2000 step_ms=200"

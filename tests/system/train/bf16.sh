@@ -28,7 +28,8 @@ kind=$(event whole 'select(.type == "run_start").bf16')
 like "$kind" '^(amx_bf16|avx512_bf16|emulated)$' "its run_start names the library that multiplies"
 said=0
 [ "$kind" != emulated ] || said=1
-is "$(event whole 'select(.type == "warning" and (.message | test("bf16. is emulated"))) | .type' | wc -l)" $said "and the log where it is emulated"
+is "$(event whole 'select(.type == "warning" and (.message | test("bf16. is emulated"))) | .type' | wc -l)" $said \
+    "and the log where it is emulated"
 mkdir -p "$work/resumed/checkpoints"
 cp -r "$work/whole/checkpoints/step-00000002" "$work/resumed/checkpoints/"
 ok "the same from its checkpoint of step 2" train_worker resumed train --resume "$work/resumed/checkpoints/step-00000002"

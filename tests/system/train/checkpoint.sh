@@ -32,7 +32,8 @@ size=$(stat -c %s "$model")
 for place in 3 40 $((size / 2)) $((size - 1)); do
     flip "$model" "$place"
     worker 1 "$work/small.json" "$work/flip" --resume "$newest"
-    like "$output" 'step-00000003 is damaged: the xxh128 of model.safetensors does not match.*--resume latest' "a flipped bit in byte $place of the model is noticed"
+    like "$output" 'step-00000003 is damaged: the xxh128 of model.safetensors does not match.*--resume latest' \
+        "a flipped bit in byte $place of the model is noticed"
     flip "$model" "$place"
 done
 flip "$newest/optimizer.safetensors" 1000000
@@ -68,7 +69,8 @@ wait $run
 is "$(cd "$work/auto3/checkpoints" && ls -d .step-*)" .step-00000002.tmp "a run is killed while it removes the older ones"
 ok "a half removed set is no longer a data set" test ! -e "$work/auto3/checkpoints/step-00000002"
 worker 1 "$work/auto.json" "$work/auto3" --attempt 3 --resume latest
-is "$?:$(jq -r 'select(.type == "run_start") | .resumed_from' "$work/auto3/attempt-3/events.jsonl")" "0:$work/auto3/checkpoints/step-00000003" "the last one is whole"
+is "$?:$(jq -r 'select(.type == "run_start") | .resumed_from' "$work/auto3/attempt-3/events.jsonl")" "0:$work/auto3/checkpoints/step-00000003" \
+    "the last one is whole"
 is "$(cd "$work/auto3/checkpoints" && echo step-*)" step-00000003 "and alone, in the end"
 
 # ---- a folder of checkpoints that cannot be listed: its contents are unknown, so the run must not start from the beginning
@@ -102,7 +104,8 @@ if unshare --mount true 2>/dev/null; then
     like "$(jq -r 'select(.type == "warning") | .message' "$work/seen/events.jsonl" | head -n 1)" \
         '^checkpoint of step 3: cannot write .*[Nn]o space left' "with a warning that explains why there is no checkpoint"
     is "$(tr '\n' ' ' <"$work/seen/then")" "step-00000001 step-00000002 " "the older ones stay"
-    is "$(tr '\n' ' ' <"$work/seen/now")" "step-00000049 step-00000050 " "with room again they are written again, and nothing unfinished is left"
+    is "$(tr '\n' ' ' <"$work/seen/now")" "step-00000049 step-00000050 " \
+        "with room again they are written again, and nothing unfinished is left"
     unshare --mount bash -c 'mount -t tmpfs -o size=64k traind-test "$1" && mkdir "$1/run" && head -c 1M /dev/zero >"$1/ballast"
         mpirun --oversubscribe --bind-to none -np 1 "$top_builddir/tests/bin/train-worker" --job "$2" --run-dir "$1/run"' sh "$work/disk" "$work/full.json" >"$work/log" 2>&1
     is "$?" 8 "a run that finds it full at its start ends with its own exit status"

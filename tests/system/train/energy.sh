@@ -40,8 +40,10 @@ wait $launcher
 is $? 130 "and ends when it is asked to"
 is "$(energy "$work/run" '[.hosts, .hosts_measured]' | sort -u)" "[1,1]" "two ranks are one machine, and it is read"
 is "$(energy "$work/run" .joules | head -n 1)" 0 "it counts from the start of the run"
-ok "a package after its wrap-around and the memory, once, without the platform" jq -e '(. - 49.99998) | fabs < 0.001' <<<"$(energy "$work/run" .joules | tail -n 1)"
-is "$(energy "$work/run" .step | tail -n 1)" "$(jq "select(.type == \"run_stop\").step" "$work/run/attempt-1/events.jsonl")" "the last event is of the end"
+ok "a package after its wrap-around and the memory, once, without the platform" \
+    jq -e '(. - 49.99998) | fabs < 0.001' <<<"$(energy "$work/run" .joules | tail -n 1)"
+is "$(energy "$work/run" .step | tail -n 1)" "$(jq "select(.type == \"run_stop\").step" "$work/run/attempt-1/events.jsonl")" \
+    "the last event is of the end"
 is "$(jq -r .type "$work/run/attempt-1/events.jsonl" | tail -n 1)" run_stop "before run_stop"
 
 TRAIN_POWERCAP=$work/none worker 2 "$work/small.json" "$work/without"

@@ -91,7 +91,8 @@ truncate -s 20 "$work/torn/checkpoints/step-00000004/state.json"
 evaluates "a run directory whose newest checkpoint is not whole" "$work/torn" 2
 post ".model.init = \"$run\" | .steps = 1"
 ok "a training starts from a run directory" wait_state "$id" succeeded
-like "$(cat "$state/jobs/$id/attempt-1/stdout.log")" 'the weights are .*step-00000004/model.safetensors, saved at step 4' "and names the weights"
+like "$(cat "$state/jobs/$id/attempt-1/stdout.log")" 'the weights are .*step-00000004/model.safetensors, saved at step 4' \
+    "and names the weights"
 
 # ---- what does not fit, before anything is launched
 mkdir "$work/empty"

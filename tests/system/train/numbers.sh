@@ -38,7 +38,8 @@ ok "its ${#documents[@]} files of JSON have no NaN" strict "${documents[@]}"
 
 # ---- one image at a time
 job "$work/one.json" '.batch_per_worker = 1'
-like "$("$top_builddir/trainctl" plan "$work/one.json" | tr -s '\n ' ' ')" 'with batch_per_worker 1, batch norm normalises each image by itself' "the plan warns of one image at a time"
+like "$("$top_builddir/trainctl" plan "$work/one.json" | tr -s '\n ' ' ')" 'with batch_per_worker 1, batch norm normalises each image by itself' \
+    "the plan warns of one image at a time"
 worker 2 "$work/one.json" "$work/one"
 is $? 0 "and it trains"
 ok "with finite losses" finite "$work/one"
@@ -76,7 +77,8 @@ done
 job "$work/folders.json" ".data = {\"train\": \"$work/folders/train\", \"eval\": \"$work/folders/eval\"} | .model.classes = 3 | .eval.predictions = true"
 worker 2 "$work/folders.json" "$work/folders-run"
 is $? 0 "a class without images in the evaluation is an empty folder"
-is "$(cut -d, -f2 "$work/folders-run/attempt-1/predictions.csv" | sort | uniq -c | tr -s ' \n' ' ')" " 16 0 16 2 1 label " "the other classes keep their numbers"
+is "$(cut -d, -f2 "$work/folders-run/attempt-1/predictions.csv" | sort | uniq -c | tr -s ' \n' ' ')" " 16 0 16 2 1 label " \
+    "the other classes keep their numbers"
 is "$(tail -n +2 "$work/folders-run/attempt-1/predictions.csv" | cut -d, -f1 | tr -d '"' | sort)" "$(find "$work/folders/eval" -name '*.jpg' -printf '%f\n' | sed "s/^'*[=@]/'&/" | sort)" \
     "each image is named by its file, without a formula for a spreadsheet"
 like "$(warnings "$work/folders-run")" '^data.eval has no images of 1 of the 3 classes, the first of them is 1: accuracies are those of the other classes$' "and a warning names the missing one"
@@ -85,11 +87,13 @@ ok "with finite losses" finite "$work/folders-run"
 rmdir "$work/folders/eval/b"
 output=$("$top_builddir/trainctl" plan "$work/folders.json" 2>&1)
 is $? 2 "without the folder the plan is refused"
-like "$(tr -s '\n ' ' ' <<<"$output")" 'data.eval.* has no folder of class b, which data.train has: .* make an empty folder of that name' "and names the missing class and the remedy"
+like "$(tr -s '\n ' ' ' <<<"$output")" 'data.eval.* has no folder of class b, which data.train has: .* make an empty folder of that name' \
+    "and names the missing class and the remedy"
 worker 2 "$work/folders.json" "$work/refused"
 like "$(failed_event "$work/refused")" 'data.eval, .*/folders/eval: has no folder of class b' "the worker refuses it too"
 mkdir "$work/folders/eval/"{b,bird}
 output=$("$top_builddir/trainctl" plan "$work/folders.json" 2>&1)
-like "$(tr -s '\n ' ' ' <<<"$output")" 'data.eval.* has a folder of class bird, which data.train does not have' "as is a class that the training does not have"
+like "$(tr -s '\n ' ' ' <<<"$output")" 'data.eval.* has a folder of class bird, which data.train does not have' \
+    "as is a class that the training does not have"
 
 done_testing

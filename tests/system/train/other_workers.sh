@@ -52,7 +52,8 @@ is "$(step "$run" 3 step)" "[7]" "one step of 16 is left of the epoch"
 is "$(jq -c '[.step, .images_seen, .epoch_number, .epoch_images]' "$run/checkpoints/step-00000007/state.json")" '[7,88,1,0]' \
     "8 images are too few for a step"
 right_speed "$run" 88 "images/s count those three steps once"
-is "$(jq -c '[.global_batch, .train_steps]' "$run/plan.json" "$run/attempt-3/plan-before.json" | tr '\n' ' ')" "[16,6] [8,12] " "plan.json is again that of two"
+is "$(jq -c '[.global_batch, .train_steps]' "$run/plan.json" "$run/attempt-3/plan-before.json" | tr '\n' ' ')" "[16,6] [8,12] " \
+    "plan.json is again that of two"
 
 # ---- rescale, where batches fill the memory: an epoch of 3 steps of 32, then of 6 of 16
 trial 2 fill '.model.image_size = [[0, 32], [1, 48]] | .batch_schedule = "fill" | .epochs = 2'
@@ -63,7 +64,8 @@ worker 1 "$work/fill.json" "$run" --attempt 2 --resume latest
 is $? 0 "one goes on from the change of the batch"
 is "$(jq -c '[.phases[] | [.step, .steps, .global_batch]]' "$run/plan.json")" "[[0,6,16],[6,12,8]]" "with its own phases"
 is "$(step "$run" 2 step)" "[4,5,6,7,8,9,10,11,12,13,14,15]" "the second epoch takes twice the steps"
-is "$(jq -c '[.step, .images_seen, .epoch_number, .epoch_images]' "$run/checkpoints/step-00000015/state.json")" '[15,192,2,0]' "every image was seen once in each"
+is "$(jq -c '[.step, .images_seen, .epoch_number, .epoch_images]' "$run/checkpoints/step-00000015/state.json")" '[15,192,2,0]' \
+    "every image was seen once in each"
 
 # ---- keep_batch
 trial 1 keep '.restart.on_fewer_nodes = "keep_batch"' --attempt 2 --resume "$from"

@@ -80,11 +80,13 @@ cp "$work"/other/train/* "$work/data/train/"
 before=$(sql 'select count(*) from job')
 trainctl reproduce 1 >"$work/out" 2>"$work/err"
 is "$?" 1 "with other data nothing is submitted"
-like "$(tr "\n" " " <"$work/err")" 'newest change of the training data: 20.* then, 20.* now.*--force' "and reports that the data have changed"
+like "$(tr "\n" " " <"$work/err")" 'newest change of the training data: 20.* then, 20.* now.*--force' \
+    "and reports that the data have changed"
 is "$(sql 'select count(*) from job')" "$before" "no job came of it"
 trainctl reproduce --force 1 >"$work/out" 2>"$work/err"
 is "$?" 1 "forced, it runs"
-like "$(tr "\n" " " <"$work/out")" 'does not reproduce.*first step that differs is 1.*the training data' "and is not the same, because of the data"
+like "$(tr "\n" " " <"$work/out")" 'does not reproduce.*first step that differs is 1.*the training data' \
+    "and is not the same, because of the data"
 
 # ------------------------------------------------------------------ one that ends before the other
 
@@ -116,7 +118,8 @@ verdict() { # ID
 ok "a job that repeats it is cancelled" cut_short "$whole" 2 --set name=copy --set 'tags=["paper"]' --set note=why --set priority=7 \
     --set 'notify=[{"to": "mailto:eve@example.org"}]'
 step=$(job "$copy" step)
-is "$(verdict "$copy")" "6 job $copy was cancelled after step $step; up to there both are bit-identical" "and reports up to which step both are equal"
+is "$(verdict "$copy")" "6 job $copy was cancelled after step $step; up to there both are bit-identical" \
+    "and reports up to which step both are equal"
 is "$(trainctl --json reproduce --check "$copy" | jq -c '[.verdict, .same.weights, .same.losses, .same.evaluations, .first_step, .last_step, .documents]')" \
     "[\"same_so_far\",null,true,null,null,$step,[]]" "in JSON too; tags and what else bears on no bit are no causes"
 half=$copy

@@ -91,7 +91,8 @@ survives "LARS, mixup, accumulation" "$work/lars.json" 2 "$work/lars" at_step 5
 
 # Epochs of 2.25 steps: the third one has images of two epochs.
 trial 2 exact '.steps_rounding = "exact" | .data.train_images = 18 | .global_batch = 8 | .accumulate_steps = "auto" | .batch_per_worker = 2 | .eval.every_epochs = 1'
-is "$(jq -c 'select(.type == "eval") | .step' "$work/exact/attempt-1/events.jsonl" | tr '\n' ' ')" "3 5 6 " "exact epochs of 2.25 steps are evaluated when they are over"
+is "$(jq -c 'select(.type == "eval") | .step' "$work/exact/attempt-1/events.jsonl" | tr '\n' ' ')" "3 5 6 " \
+    "exact epochs of 2.25 steps are evaluated when they are over"
 survives "exact epochs, automatic accumulation" "$work/exact.json" 2 "$work/exact" at_step 3
 
 # Three sizes, the second of which begins within an epoch.
@@ -112,7 +113,8 @@ is "$(jq -c '[.phases[] | [.step, .steps, .batch_per_worker, .global_batch, .lr_
     "the plan has the batches that fill the memory"
 is "$(jq -c 'select(.type == "step") | [.step, .epoch]' "$work/fill/attempt-1/events.jsonl" | tr '\n' ' ')" "[1,0.5] [2,1] [3,1.2] [4,1.4] [5,1.6] [6,1.8] " \
     "steps are as long as their batches"
-is "$(jq -c '[.images_seen, .epoch_number, .epoch_images]' "$work/fill/checkpoints/step-00000006/state.json")" "[64,1,32]" "images are counted"
+is "$(jq -c '[.images_seen, .epoch_number, .epoch_images]' "$work/fill/checkpoints/step-00000006/state.json")" "[64,1,32]" \
+    "images are counted"
 survives "batches that fill the memory, from the change" "$work/fill.json" 2 "$work/fill" at_step 3
 survives "batches that fill the memory, within an epoch" "$work/fill.json" 2 "$work/fill" at_step 5
 survives "batches that fill the memory, at any time" "$work/fill.json" 2 "$work/fill" after_checkpoint 2 "0.$((RANDOM % 2))$((RANDOM % 10))"
@@ -145,7 +147,8 @@ torn=$(mktemp -d "$work/torn-XXXXXX")
 cp -r "$work/ema/." "$torn"
 rm "$torn/checkpoints/step-00000006/ema.safetensors"
 resume "$torn/checkpoints/step-00000006" "$work/ema.json" "$torn"
-like "$output" 'is damaged: cannot open .*ema.safetensors.*--resume latest takes the newest' "a checkpoint that lost its averaged weights is refused"
+like "$output" 'is damaged: cannot open .*ema.safetensors.*--resume latest takes the newest' \
+    "a checkpoint that lost its averaged weights is refused"
 
 # What Adam makes of its means depends on how many steps were done: every rank must know it.
 trial 2 adam '.optimizer = {"name": "adamw", "weight_decay": 0.1} | .lr.base = 0.001'
@@ -162,7 +165,8 @@ cp -r "$work/whole" "$run"
 job "$work/threads.json" '.cluster.threads_per_worker = 2'
 resume "$run/checkpoints/step-00000004" "$work/threads.json" "$run"
 is $? 0 "another number of threads goes on"
-like "$(events "$run" 'select(.type == "warning") | .message')" 'with 2 threads a worker instead of 1:.*not be bit for bit' "and a warning explains the consequence"
+like "$(events "$run" 'select(.type == "warning") | .message')" 'with 2 threads a worker instead of 1:.*not be bit for bit' \
+    "and a warning explains the consequence"
 
 # ---- a given checkpoint, that is not the newest
 rm -r "$run"
@@ -197,7 +201,8 @@ like "$(jq -r .ttt_seconds "$run/result.json")" '^[0-9]+\.' "with a time to trai
 # ---- checkpoints that cannot be used
 truncate -s -100 "$run/checkpoints/step-00000006/optimizer.safetensors"
 resume "$run/checkpoints/step-00000006" "$work/small.json" "$run"
-like "$output" 'step-00000006 is damaged: the xxh128 of optimizer.safetensors does not match .*--resume latest takes the newest' "a torn checkpoint is refused by name"
+like "$output" 'step-00000006 is damaged: the xxh128 of optimizer.safetensors does not match .*--resume latest takes the newest' \
+    "a torn checkpoint is refused by name"
 cp "$run/checkpoints/step-00000002/model.safetensors" "$run/checkpoints/step-00000004/"
 rm "$run/attempt-2/events.jsonl"
 resume latest "$work/small.json" "$run"
@@ -220,6 +225,7 @@ resume "$work/data" "$work/small.json" "$work/foreign"
 like "$output" 'is not a checkpoint: it has no state.json' "and a path that is not a folder"
 job "$work/few.json" '.steps = 1 | .eval.every_epochs = 0 | .data.eval = null'
 resume latest "$work/few.json" "$work/new"
-like "$(events "$work/new" 'select(.type == "warning") | .message')" 'no checkpoint in .*from the beginning' "latest without a checkpoint starts from the beginning, with a message"
+like "$(events "$work/new" 'select(.type == "warning") | .message')" 'no checkpoint in .*from the beginning' \
+    "latest without a checkpoint starts from the beginning, with a message"
 
 done_testing

@@ -20,7 +20,8 @@ cat >"$work/small.json" <<END
  "checkpoint": {"disable": true}}
 END
 events=$work/run/attempt-1/events.jsonl
-ok "the library that lets a file hang is built" "${CC:-cc}" -shared -fPIC -O1 -o "$work/hanging_file.so" "$top_srcdir/tests/system/train/hanging_file.c"
+ok "the library that lets a file hang is built" \
+    "${CC:-cc}" -shared -fPIC -O1 -o "$work/hanging_file.so" "$top_srcdir/tests/system/train/hanging_file.c"
 mpirun --oversubscribe --bind-to none -np 2 env LD_PRELOAD="$work/hanging_file.so" HANG_FILE=two/last.jpeg HANG_NOW="$work/hang" "$top_builddir/tests/bin/train-worker" --job "$work/small.json" --run-dir "$work/run" \
     --stall-seconds 4 >"$work/log" 2>&1 &
 run=$!
@@ -36,7 +37,8 @@ warned() { # of the step that does not end
     [ -n "$warning" ] && [ "$(jq .step <<<"$warning")" = "$(grep -c '"type": "step"' "$events")" ]
 }
 ok "a missing image is reported" eventually warned
-is "$(jq -c '[.cause, .rank, .host, .step]' <<<"$warning")" "[\"data\",1,\"$(hostname)\",$(grep -c '"type": "step"' "$events")]" "with the cause: the rank, its host, the last step"
+is "$(jq -c '[.cause, .rank, .host, .step]' <<<"$warning")" "[\"data\",1,\"$(hostname)\",$(grep -c '"type": "step"' "$events")]" \
+    "with the cause: the rank, its host, the last step"
 like "$(jq -r .message <<<"$warning")" "^no step for [0-9]+ s: rank 1 on $(hostname) waits for data$" "with a readable message"
 ok "the rank itself reports it too" eventually grep -qE 'rank 1: .*this rank is waiting for data for' "$work/log"
 ok "and the other, that it waits for it" eventually grep -qE 'rank 0: .*this rank is waiting for the other ranks for' "$work/log"

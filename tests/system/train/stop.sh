@@ -173,13 +173,15 @@ for of in 1 2; do
 done
 rm "$(own "$work/torn-2" "$step" 2)"
 worker 4 "$work/four.json" "$work/torn-2" --attempt 2 --resume "$work/torn-2/checkpoints/step-0000000$step"
-like "$output" 'is damaged: cannot open .*statistics-2.safetensors.*--resume latest takes the newest' "a checkpoint that lost a machine's file is refused"
+like "$output" 'is damaged: cannot open .*statistics-2.safetensors.*--resume latest takes the newest' \
+    "a checkpoint that lost a machine's file is refused"
 
 if unshare -m true 2>/dev/null; then
     blind=true run=$work/blind
     job "$work/blind.json" '.cluster.workers_per_node = 4 | .steps = 20000 | .checkpoint.every_steps = 0'
     stop "$work/blind.json" "$run" '"type": "step", "step": 1,'
-    like "$output" "checkpoint of step [0-9]*: cannot write .*statistics-2.safetensors: .*\(rank 2 on " "a machine that cannot write fails the checkpoint, by name"
+    like "$output" "checkpoint of step [0-9]*: cannot write .*statistics-2.safetensors: .*\(rank 2 on " \
+        "a machine that cannot write fails the checkpoint, by name"
     is "$(find "$run/checkpoints" -mindepth 1)" "" "and nothing of it stays"
     blind=false
 fi
@@ -200,18 +202,21 @@ until stop "$work/late.json" "$work/late" '"type": "step", "step": 2,'
     [ "$(jq -r .status "$work/late/result.json")" = success ] || [ $((++tries)) = 20 ]; do
     rm -rf "$work/late"
 done
-is "$exited $(jq -r .status "$work/late/result.json")" "0 success" "a run that gets a signal after its last step succeeds, also by its exit status"
+is "$exited $(jq -r .status "$work/late/result.json")" "0 success" \
+    "a run that gets a signal after its last step succeeds, also by its exit status"
 
 # ---- a request before the ranks existed, when mpirun could not pass on the signal
 mkdir -p "$work/early/attempt-1" && : >"$work/early/attempt-1/cancel-requested"
 worker 2 "$work/small.json" "$work/early"
-is "$(jq -c '[.status, .steps]' "$work/early/result.json")" '["cancelled",0]' "a run that was cancelled before its ranks started ends before its first step"
+is "$(jq -c '[.status, .steps]' "$work/early/result.json")" '["cancelled",0]' \
+    "a run that was cancelled before its ranks started ends before its first step"
 
 # ---- with averaged weights
 trial 2 ema '.ema = {"decay": 0.9, "from_epoch": 0.1}'
 run=$work/ema-stopped
 ok "with averaged weights" stopped "$work/ema.json" "$run" '"type": "step", "step": 3,' '[3-7]'
-is "$(tensors "$run" "$step" '[length, .["bn1.running_mean"].shape, .["ema.layer4.1.bn2.running_var"].shape]')" '[81,[2,64],[2,512]]' "the statistics of both"
+is "$(tensors "$run" "$step" '[length, .["bn1.running_mean"].shape, .["ema.layer4.1.bn2.running_var"].shape]')" '[81,[2,64],[2,512]]' \
+    "the statistics of both"
 cp -r "$run" "$work/torn"
 worker 2 "$work/ema.json" "$run" --attempt 2 --resume latest
 is "$(results "$run")" "$(results "$work/ema")" "both go on to the same bits"

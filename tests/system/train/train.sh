@@ -14,7 +14,8 @@ cat >"$work/job.json" <<END
  "data": {"train": "$work/data/train", "eval": "$work/data/validation", "preprocess": "torchvision", "augment": false},
  "cluster": {"workers_per_node": 2, "threads_per_worker": 1}, "checkpoint": {"disable": true}}
 END
-ok "it trains" mpirun --oversubscribe --bind-to none -np 2 "$top_builddir/tests/bin/train-worker" --job "$work/job.json" --run-dir "$work/run"
+ok "it trains" \
+    mpirun --oversubscribe --bind-to none -np 2 "$top_builddir/tests/bin/train-worker" --job "$work/job.json" --run-dir "$work/run"
 result=$work/run/result.json
 is "$(jq .eval_images "$result")" 10000 "all test images were judged"
 # About 77 %. Without Winograd, as then no kernel is chosen by measuring: after so few steps the last bits count.

@@ -42,7 +42,8 @@ worker 2 "$work/target.json" "$target"
 is "$? $(jq -c '[.steps, .target_reached]' "$target/result.json")" "0 [2,true]" "a run ends at the evaluation that meets its target"
 is "$(jq -c 'select(.type == "eval") | .step' "$target/attempt-1/events.jsonl")" 2 "which is reported once"
 right=$(awk -F, 'NR > 1 && $(NF - 2) == $(NF - 1)' "$target/attempt-1/predictions.csv" | wc -l)
-is "$(wc -l <"$target/attempt-1/predictions.csv") $right" "51 $(jq '.top1 * 50 | round' "$target/result.json")" "its predictions are written all the same"
+is "$(wc -l <"$target/attempt-1/predictions.csv") $right" "51 $(jq '.top1 * 50 | round' "$target/result.json")" \
+    "its predictions are written all the same"
 worker 2 "$work/target.json" "$target" --attempt 2 --resume latest
 is "$?" 0 "a run resumed at its end"
 ok "writes them again" cmp "$target/attempt-1/predictions.csv" "$target/attempt-2/predictions.csv"
@@ -121,7 +122,8 @@ not_a_number "$weights" "$work/nan.safetensors"
 trial 2 nan ".mode = \"eval\" | .model.init = \"$work/nan.safetensors\" | .eval.target_top1 = 0.1"
 fails_with $? "an evaluation of weights that hold NaN fails"
 like "$(failed_event "$work/nan")" 'NaN or infinite for 50 of 50 images' "and gives the reason"
-is "$(grep -c -e '"type": "eval"' -e '"type": "run_stop"' "$work/nan/attempt-1/events.jsonl")" 0 "it reports no accuracy, and no target as reached"
+is "$(grep -c -e '"type": "eval"' -e '"type": "run_stop"' "$work/nan/attempt-1/events.jsonl")" 0 \
+    "it reports no accuracy, and no target as reached"
 is "$(ls "$work/nan/result.json" "$work/nan/attempt-1/predictions.csv" 2>/dev/null)" "" "and writes neither a result nor predictions"
 
 # The update of the only step is so large that the weights are no numbers, while its loss and gradients still are.
@@ -134,7 +136,8 @@ is "$(ls "$work/last/checkpoints" 2>/dev/null)" "" "no checkpoint is kept of the
 mkdir "$work/small"
 if mount -t tmpfs -o size=5m tmpfs "$work/small" 2>/dev/null; then
     worker 2 "$work/small.json" "$work/small/run"
-    like "$(failed_event "$work/small/run")" '"phase": ?"checkpoint".*[Nn]o space left' "a full disk at the last checkpoint fails the run by name"
+    like "$(failed_event "$work/small/run")" '"phase": ?"checkpoint".*[Nn]o space left' \
+        "a full disk at the last checkpoint fails the run by name"
     is "$(ls -A "$work/small/run/checkpoints")" "" "and leaves no half checkpoint"
     job "$work/often.json" '.checkpoint.every_steps = 2 | .steps = 3'
     worker 2 "$work/often.json" "$work/small/run2"
@@ -147,8 +150,10 @@ fi
 # ---- the library that multiplies, and the interval of the log
 trial 2 blas '.model.gemm = "openblas" | .data.prefetch_batches = 1 | .log = {"every_seconds": 0, "every_steps": 3} | .profile.steps = [2, 2] | .data.eval = null | .eval.predictions = false'
 is $? 0 "convolutions by OpenBLAS, one batch made ahead"
-is "$(jq -r 'select(.type == "run_start") | .gemm + .winograd' "$work/blas/attempt-1/events.jsonl")" openblas "run_start names the library that multiplies; none is Winograd's"
-is "$(jq -r '.[] | select(.name == "process_labels") | .args.gemm' "$work/blas/attempt-1/trace.json" | sort -u)" openblas "and so does the trace"
+is "$(jq -r 'select(.type == "run_start") | .gemm + .winograd' "$work/blas/attempt-1/events.jsonl")" openblas \
+    "run_start names the library that multiplies; none is Winograd's"
+is "$(jq -r '.[] | select(.name == "process_labels") | .args.gemm' "$work/blas/attempt-1/trace.json" | sort -u)" openblas \
+    "and so does the trace"
 is "$(grep -o '^Step \[[0-9]*' <<<"$output" | tr '\n' ' ')" "Step [3 Step [4 " "a line every 3 steps, and of the last"
 
 # ---- a run directory that holds a run already
@@ -168,6 +173,7 @@ worker 2 "$run/job.json" "$run"
 is $? 0 "and so does the job that it holds"
 jq '.peak_lr *= 2' "$run/plan.json" >"$work/plan.json" && cp "$work/plan.json" "$run/plan.json"
 worker 2 "$run/job.json" "$run"
-like "$(failed_event "$run")" 'plan.json has peak_lr = [0-9.]+, but the data now gives [0-9.]+' "a plan with another learning rate is refused"
+like "$(failed_event "$run")" 'plan.json has peak_lr = [0-9.]+, but the data now gives [0-9.]+' \
+    "a plan with another learning rate is refused"
 
 done_testing
