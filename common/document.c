@@ -6,6 +6,7 @@
 #include "common/buffer.h"
 #include "common/json.h"
 #include "common/text.h"
+#include "common/xalloc.h"
 
 bool document_has_word(const char *const *words, const char *word)
 {
@@ -89,7 +90,8 @@ void document_check(json_t *object, const char *pointer, const struct document_k
     for (const struct document_key *k = keys; k->name; k++) {
         const json_t *value = json_object_get(object, k->name);
         if (!value && k->fallback) {
-            json_object_set_new(object, k->name, json_loads(k->fallback, JSON_DECODE_ANY, NULL));
+            json_object_set_new(object, k->name,
+                                must_alloc(json_loads(k->fallback, JSON_DECODE_ANY, NULL)));
         } else if ((value || k->required) && !document_value_right(k, value)) {
             char *at = problem_pointer(pointer, k->name);
             document_refuse_value(k, value, at, problems);

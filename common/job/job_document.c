@@ -180,7 +180,7 @@ static json_t *job_document_default_of(const struct job_option *option,
     const char *own = optimizer_default(optimizer, option->pointer);
 
     own = own ? own : arch_default(arch, option->pointer);
-    return own ? json_loads(own, JSON_DECODE_ANY, NULL) : job_option_default(option);
+    return own ? must_alloc(json_loads(own, JSON_DECODE_ANY, NULL)) : job_option_default(option);
 }
 
 static void job_document_parse_row(const struct job_option *option, const json_t *document,

@@ -5,6 +5,7 @@
 
 #include "common/net/arch.h"
 #include "common/text.h"
+#include "common/xalloc.h"
 
 /* Enums are stored through an int, as gcc and clang lay them out. */
 _Static_assert(sizeof(enum job_mode) == sizeof(int), "enums are ints");
@@ -428,7 +429,7 @@ const char *job_option_choice(const struct job_option *option, size_t i)
 
 json_t *job_option_default(const struct job_option *option)
 {
-    return json_loads(option->fallback, JSON_DECODE_ANY, NULL);
+    return must_alloc(json_loads(option->fallback, JSON_DECODE_ANY, NULL));
 }
 
 static const char *job_options_last_part(const char *pointer)
