@@ -15,7 +15,6 @@ enum number_kind { NUMBER_FLOAT, NUMBER_BF16, NUMBER_NATIVE };
 #define NUMBER_BF16_CALL(function, ...)                                                            \
     (bf16_converts() ? function(__VA_ARGS__, NUMBER_NATIVE) : function(__VA_ARGS__, NUMBER_BF16))
 
-
 /* Numbers i to i + VEC - 1. */
 NUMBER_INLINE vec number_load(const void *tensor, size_t i, enum number_kind kind)
 {

@@ -688,7 +688,7 @@ Test(plan, warns_of_a_rate_far_above_the_usual)
         {"{'data': {'train': 'x'}, 'batch_per_worker': 2, 'lr': {'base': 0.1, 'scaling': 'none'}}",
          false                                                                                           },
         {"{'data': {'train': 'x'}, 'batch_per_worker': 8192, 'optimizer': {'name': 'lars'}, 'lr': "
-         "{'base': 0.45}}",                                                                                          false                                                                               },
+         "{'base': 0.45}}",                                                                false},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct plan *plan = right_plan_of(cases[i].document, 1281167);
