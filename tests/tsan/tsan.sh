@@ -13,7 +13,7 @@ compile() {
 }
 races() { # SCRIPT
     local run=bash
-    [[ $1 != *.cases ]] || run="/usr/bin/python3 $top_srcdir/tests/api/run_cases.py"
+    [[ $1 != *.cases ]] || run="/usr/bin/python3 -B $top_srcdir/tests/api/run_cases.py"
     rm -f "$build"/report.*
     TRAIND=$build/traind TSAN_OPTIONS="exitcode=66 log_path=$build/report" timeout 1200 $run "$top_srcdir/$1" >"$build/log" 2>&1
     ! grep -h -A 12 'WARNING: ThreadSanitizer' "$build"/report.* 2>/dev/null && grep -qE '^ok [0-9]+' "$build/log"
