@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "tests/tune_all.h"
 #include "common/clock.h"
 #include "common/number.h"
 #include "worker/comm/traincomm.h"
@@ -67,7 +68,7 @@ static int make_trainee(const struct options *o, struct trainee *t, struct error
     };
     size_t count = (size_t)o->batch * (size_t)o->image_size * (size_t)o->image_size * 3;
 
-    model_tune_all(&c, CONV_WINOGRAD_4, &tuning);
+    tune_all(&c, CONV_WINOGRAD_4, &tuning);
     c.tuning = &tuning;
     t->batch = o->batch;
     t->images = malloc(count * sizeof *t->images);

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "tests/tune_all.h"
 #include "common/clock.h"
 #include "worker/model/autotune.h"
 #include "worker/model/forward_backward.h"
@@ -240,7 +241,7 @@ int main(int argc, char **argv)
     struct model_tuning tuning = {0};
     char problem[256];
     if (o.winograd)
-        model_tune_all(&c, (enum conv_winograd)o.winograd, &tuning);
+        tune_all(&c, (enum conv_winograd)o.winograd, &tuning);
     else if (!o.direct && !o.bf16)
         model_tune(&c, &tuning, problem);
     c.tuning = &tuning;

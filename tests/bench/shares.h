@@ -11,6 +11,7 @@
 
 #include <stdlib.h>
 
+#include "tests/tune_all.h"
 #include "worker/team/dry_run.h"
 #include "worker/model/model.h"
 #include "worker/model/autotune.h"
@@ -113,7 +114,7 @@ static inline void shares_run(const struct shares_case *c, int n, int threads, b
     out->flops = shares_flops[c->precision];
     dry_run_vec = c->vec;
     if (c->winograd)
-        model_tune_all(&config, c->winograd, &tuning);
+        tune_all(&config, c->winograd, &tuning);
     config.tuning = &tuning;
     team_watch = dry ? &watch : NULL;
     if (!images || !labels || model_create(&config, &m, &e))

@@ -21,6 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/tune_all.h"
 #include "common/rng.h"
 #include "common/run/safetensors.h"
 #include "worker/data/augment.h"
@@ -143,7 +144,7 @@ static struct model *make_model(const struct model_config *c, bool winograd)
     struct model_tuning tuning = {0};
 
     if (winograd)
-        model_tune_all(c, CONV_WINOGRAD_4, &tuning);
+        tune_all(c, CONV_WINOGRAD_4, &tuning);
     config.tuning = &tuning;
     if (model_create(&config, &m, &e))
         die(&e);

@@ -29,6 +29,7 @@ static struct model *data_parallel_model(void)
         .batch = IMAGES,
         .threads = 1,
         .bn_momentum = 0.1,
+        .frozen_bn = true,
     };
     struct model *m = NULL;
     struct error e;
@@ -38,7 +39,6 @@ static struct model *data_parallel_model(void)
         return NULL;
     }
     model_init(m, 7);
-    model_freeze_bn(m, true);
     /* Without batch statistics every block adds its whole branch: small last gammas keep the sums
      * small. */
     for (size_t i = 0; i < model_tensor_count(m); i++) {

@@ -56,7 +56,7 @@ static void autotune_add_shape(const struct arch_conv *a, void *context)
         (struct tuned_shape){a->in_size, a->in_channels, a->out_channels, {CONV_NO_WINOGRAD}};
 }
 
-static void autotune_list_shapes(const struct model_config *c, struct model_tuning *t)
+void model_tuning_list(const struct model_config *c, struct model_tuning *t)
 {
     struct arch_shape shape = model_shape(c);
 
@@ -69,15 +69,6 @@ static void autotune_list_shapes(const struct model_config *c, struct model_tuni
     shape.image_size = c->eval_size;
     if (c->eval_size)
         arch_each_conv(&shape, autotune_add_shape, t);
-}
-
-void model_tune_all(const struct model_config *config, enum conv_winograd m,
-                    struct model_tuning *tuning)
-{
-    autotune_list_shapes(config, tuning);
-    for (int i = 0; i < tuning->count; i++)
-        for (int k = 0; k < CONV_DIRECTIONS; k++)
-            tuning->shapes[i].winograd[k] = m;
 }
 
 struct trial {
@@ -274,7 +265,7 @@ void model_tune(const struct model_config *config, struct model_tuning *tuning, 
     problem[0] = '\0';
     if (!cache)
         snprintf(problem, 256, "neither XDG_CACHE_HOME nor HOME is the path of a folder");
-    autotune_list_shapes(config, tuning);
+    model_tuning_list(config, tuning);
     for (int i = 0; i < tuning->count; i++) {
         struct tuned_shape *s = &tuning->shapes[i];
         int images = autotune_trial_images(config, s);
@@ -316,7 +307,7 @@ int model_tuning_take(const struct model_config *config, const char *text,
 {
     struct model_tuning self;
 
-    autotune_list_shapes(config, &self);
+    model_tuning_list(config, &self);
     if (model_tuning_from_text(text, tuning))
         return error_set(e, ERR_INVALID, "model.winograd_tiles cannot be read");
     for (int i = 0; i < self.count; i++) {

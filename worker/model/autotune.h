@@ -23,6 +23,9 @@ struct model_tuning {
     } shapes[TUNED_SHAPES_MAX];
 };
 
+/* Lists the shapes of the model that Winograd can compute, without choosing it for any. */
+void model_tuning_list(const struct model_config *config, struct model_tuning *tuning);
+
 /* Reads the choices for the model's shapes from the cache; measures missing ones in this thread
  * (0.3 s per shape) and stores them. Ignores config->tuning. problem (256 bytes): why nothing can
  * be cached, or "". */
@@ -31,9 +34,6 @@ void model_tune(const struct model_config *config, struct model_tuning *tuning, 
 /* Parses model_tuning_to_text's output; ERR_INVALID unless it names exactly this model's shapes */
 int model_tuning_take(const struct model_config *config, const char *text,
                       struct model_tuning *tuning, struct error *e);
-
-void model_tune_all(const struct model_config *config, enum conv_winograd m,
-                    struct model_tuning *tuning);
 
 /* Applies the choice for a convolution's shape. tuning may be NULL. */
 void model_tuning_apply(const struct model_tuning *tuning, struct conv *c);

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "common/assert_always.h"
 #include "common/run/trace.h"
 #include "worker/kernels/softmax_loss.h"
 #include "worker/model/cnn.h"
@@ -81,7 +82,7 @@ static conv_rows *forward_rows_done(const struct forward_pass *p)
 {
     if (p->m->evaluating)
         return p->out ? forward_normalise_tile : NULL;
-    return p->m->frozen ? NULL : forward_take_sums;
+    return p->m->config.frozen_bn ? NULL : forward_take_sums;
 }
 
 static void forward_convolve(struct parallel_share share, void *context)
@@ -102,7 +103,7 @@ static void forward_run_unit(struct forward_pass *p)
     struct unit *u = p->u;
     double span = trace_begin();
 
-    if (m->evaluating || m->frozen)
+    if (m->evaluating || m->config.frozen_bn)
         unit_use_running_statistics(m, u);
     parallel_team(m->config.threads, forward_convolve, p);
     trace_end_layer(span, model_trace_category(m), u->name, unit_flops(u, m->n));
@@ -235,6 +236,9 @@ static void forward_run_head(struct model *m, const void *in)
 
 static void forward_run(struct model *m, const void *images, int n)
 {
+    assert_object(m, MODEL_MAGIC);
+    /* a dry run may count batches that exceed the memory */
+    assert_always(n <= m->layout->batch || (team_watch && team_watch->dry));
     m->n = n;
     m->images = images;
     if (m->cnn) {
@@ -676,6 +680,8 @@ void model_backward(struct model *m, double scale, bool accumulate, model_grads_
 {
     struct announcement a = {ready, context};
 
+    assert_object(m, MODEL_MAGIC);
+    assert_always(!m->evaluating && !m->layout->predicts); /* follows model_forward */
     backward_run_classifier(m, scale, accumulate);
     if (ready)
         ready(m->fc_weight, m->param_count - m->fc_weight, context);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/assert_always.h"
 #include "common/xalloc.h"
 #include "worker/kernels/gemm.h"
 #include "worker/layers/conv_grouped.h"
@@ -60,7 +61,10 @@ static void *model_buffer_at(const struct model *m, const struct activations *a,
 {
     if (buffer < 0 || !a->buffers[buffer].size)
         return NULL;
-    return (char *)m->arena + (size_t)m->layout->batch * a->buffers[buffer].offset * m->ops->bytes;
+    size_t first = (size_t)m->layout->batch * a->buffers[buffer].offset * m->ops->bytes;
+    size_t bytes = (size_t)m->layout->batch * a->buffers[buffer].size * m->ops->bytes;
+    assert_always(first + bytes <= m->arena_bytes);
+    return (char *)m->arena + first;
 }
 
 static void model_place(struct model *m, const struct activations *a)
@@ -124,6 +128,7 @@ static int model_allocate_arena(struct model *m, const struct activations *a, si
             (struct memory_extent){batch * a->buffers[i].offset, batch * a->buffers[i].size};
     m->arena = model_count_memory(
         m, memory_allocate_shared(bytes, extents, a->count, m->config.threads), bytes, e);
+    m->arena_bytes = bytes;
     free(extents);
     return m->arena ? 0 : -(int)e->code;
 }
@@ -210,11 +215,13 @@ static int model_allocate_all(struct model *m, struct error *e)
 
 void model_use_size(struct model *m, int image_size)
 {
-    for (int i = 0; i < m->layout_count; i++)
-        if (m->layouts[i].image_size == image_size) {
-            m->layout = &m->layouts[i];
-            return;
-        }
+    int i = 0;
+
+    assert_object(m, MODEL_MAGIC);
+    while (i < m->layout_count && m->layouts[i].image_size != image_size)
+        i++;
+    assert_always(i < m->layout_count);
+    m->layout = &m->layouts[i];
 }
 
 static void model_add_layout(struct model *m, int size, int batch, bool predicts)
@@ -271,6 +278,7 @@ int model_create(const struct model_config *config, struct model **out, struct e
         return status;
     gemm_single_threaded();
     struct model *m = xcalloc(1, sizeof *m);
+    m->magic = MODEL_MAGIC;
     struct arch_shape shape = model_shape(config);
     struct network n;
     m->config = *config;
@@ -298,6 +306,7 @@ void model_destroy(struct model *m)
 {
     if (!m)
         return;
+    assert_object_ends(m, MODEL_MAGIC);
     for (int i = 0; i < m->unit_count; i++) {
         struct unit *u = &m->layout->units[i];
         float *rows[] = {u->batch_mean, u->inv_sd, u->scale, u->shift, u->ga, u->gb, u->gc};
@@ -359,9 +368,4 @@ size_t model_memory_bytes(const struct model *m)
 int model_threads(const struct model *m)
 {
     return m->config.threads;
-}
-
-void model_freeze_bn(struct model *m, bool frozen)
-{
-    m->frozen = frozen;
 }

@@ -26,8 +26,5 @@ size_t model_stat_count(const struct model *m);
  * own plan of the arena and choice of kernels. Not between model_forward and model_backward. */
 void model_use_size(struct model *m, int image_size);
 
-/* Makes training use the running statistics, unchanged: for tests of exactness and fine-tuning */
-void model_freeze_bn(struct model *m, bool frozen);
-
 size_t model_memory_bytes(const struct model *m); /* allocated by this model */
 int model_threads(const struct model *m);         /* of its configuration */

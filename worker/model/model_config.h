@@ -25,6 +25,8 @@ struct model_config {
     bool inference;     /* evaluation only: no memory for backward */
     int threads;        /* OpenMP threads of this rank, >= 1 */
     double bn_momentum; /* torch's: 1 - bn_decay */
+    bool frozen_bn;     /* training uses the running statistics and leaves them unchanged, so that
+                           an image's gradients do not depend on the others: for exact tests */
     bool zero_init_residual;
     double label_smoothing;
     enum job_gemm gemm;           /* 0: auto */

@@ -163,10 +163,10 @@ void unit_finish_gradients(struct model *m, struct unit *u, int n, bool shortcut
         }
         double inv_sd = u->inv_sd[j], gx = gz * inv_sd; /* sum of g xhat */
         double a = m->params[u->gamma + j] * inv_sd;
-        double b = m->frozen ? 0 : -a * inv_sd * gx / count;
+        double b = m->config.frozen_bn ? 0 : -a * inv_sd * gx / count;
         u->ga[j] = (float)a;
         u->gb[j] = (float)b;
-        u->gc[j] = m->frozen ? 0 : (float)(-a * g / count - b * u->batch_mean[j]);
+        u->gc[j] = m->config.frozen_bn ? 0 : (float)(-a * g / count - b * u->batch_mean[j]);
         d_gamma[j] = (float)((accumulate ? d_gamma[j] : 0) + gx);
         d_beta[j] = (float)((accumulate ? d_beta[j] : 0) + g);
     }

@@ -65,7 +65,10 @@ struct layout {
 
 struct precision_ops;
 
+#define MODEL_MAGIC 0x4d6f4431
+
 struct model {
+    unsigned magic;
     struct model_config config;
     const struct precision_ops *ops;
     struct layout layouts[MODEL_SIZES_MAX + 1];
@@ -73,7 +76,7 @@ struct model {
     int max_images;        /* largest batch of the layouts */
     struct layout *layout; /* current one */
     int unit_count, block_count;
-    bool frozen, evaluating;
+    bool evaluating;
 
     struct model_tensor *tensors;
     size_t tensor_count, trainable_count;
@@ -84,6 +87,7 @@ struct model {
 
     bool pools; /* has the ImageNet stem */
     void *arena;
+    size_t arena_bytes;
     bf16 *packed;               /* weights of the current convolution: conv_bf16.h */
     struct cnn *cnn;            /* of arch cnn, which has no blocks; else NULL */
     float *head;                /* (N, features): averages, or cnn's hidden units */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/assert_always.h"
 #include "common/run/weights.h"
 #include "common/xalloc.h"
 #include "worker/model/cnn.h"
@@ -265,6 +266,7 @@ int model_save(const struct model *m, const char *path, const struct safetensors
 {
     struct listing l;
 
+    assert_object(m, MODEL_MAGIC);
     weights_list_model(&l, m);
     int status =
         safetensors_write(path, l.tensors, l.count, meta, meta_count, weights_fill_tensor, &l, e);
@@ -293,6 +295,7 @@ int model_save_buffers(const struct model *m, const struct model_buffer *buffers
 {
     struct listing l;
 
+    assert_object(m, MODEL_MAGIC);
     weights_list_buffers(&l, m, buffers, count);
     int status =
         safetensors_write(path, l.tensors, l.count, meta, meta_count, weights_fill_tensor, &l, e);
@@ -347,6 +350,7 @@ int model_load_file(struct model *m, struct safetensors *file, const char *path,
 {
     struct listing l;
 
+    assert_object(m, MODEL_MAGIC);
     weights_list_model(&l, m);
     int status = weights_compare(file, l.tensors, l.count, path, l.m->config.arch->name, NULL, e);
     if (!status)
@@ -380,6 +384,7 @@ int model_load_buffers(const struct model *m, const struct model_buffer *buffers
     struct listing l;
     int status = safetensors_open(path, &file, e);
 
+    assert_object(m, MODEL_MAGIC);
     if (status)
         return status;
     weights_list_buffers(&l, m, buffers, count);

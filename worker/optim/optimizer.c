@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/assert_always.h"
 #include "common/job/recipe/optimizers.h"
 #include "common/xalloc.h"
 #include "worker/model/weights.h"
@@ -20,7 +21,10 @@ struct piece {
     size_t first, end, tensor;
 };
 
+#define OPTIMIZER_MAGIC 0x4f707431
+
 struct optimizer {
+    unsigned magic;
     struct model *model;
     const struct optimizer_kind *kind;
     const struct optim_kernel *kernel;
@@ -86,6 +90,7 @@ int optimizer_create(struct model *m, const struct job_spec *spec, struct optimi
 {
     struct optimizer *o = xcalloc(1, sizeof *o);
 
+    o->magic = OPTIMIZER_MAGIC;
     o->model = m;
     o->kind = optimizer_kind_at((size_t)spec->optimizer.name);
     o->kernel = optim_kernel_of(spec->optimizer.name);
@@ -107,6 +112,7 @@ void optimizer_destroy(struct optimizer *o)
 {
     if (!o)
         return;
+    assert_object_ends(o, OPTIMIZER_MAGIC);
     for (size_t i = 0; i < o->state_count; i++)
         free(o->states[i]);
     free(o->pieces);
@@ -216,6 +222,7 @@ static double optimizer_squares_of_gradients(const struct optimizer *o)
 
 double optimizer_step(struct optimizer *o, double lr)
 {
+    assert_object(o, OPTIMIZER_MAGIC);
     int threads = model_threads(o->model);
 
     if (o->kernel->wants_norms)
@@ -229,6 +236,7 @@ double optimizer_step(struct optimizer *o, double lr)
 
 void optimizer_set_place(struct optimizer *o, int64_t steps, double last_lr)
 {
+    assert_object(o, OPTIMIZER_MAGIC);
     o->steps = steps;
     o->last_lr = last_lr;
 }
@@ -261,6 +269,7 @@ int optimizer_save(struct optimizer *o, int64_t step, const char *path, struct e
         {"step",      steps        }
     };
 
+    assert_object(o, OPTIMIZER_MAGIC);
     snprintf(steps, sizeof steps, "%lld", (long long)step);
     return model_save_buffers(o->model, buffers, optimizer_list_buffers(o, buffers), path, meta, 3,
                               e);
@@ -284,6 +293,8 @@ static int optimizer_check_name(const struct optimizer *o, const char *path, str
 int optimizer_load(struct optimizer *o, const char *path, struct error *e)
 {
     struct model_buffer buffers[OPTIMIZER_STATES_MAX];
+
+    assert_object(o, OPTIMIZER_MAGIC);
     int status = optimizer_check_name(o, path, e);
 
     return status

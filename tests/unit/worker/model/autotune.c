@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tests/tune_all.h"
 #include "common/run/stall_report.h"
 #include "common/system/file.h"
 #include "tests/unit/worker/compare.h"
@@ -177,7 +178,7 @@ Test(tune, text_there_and_back)
     struct model_config c = tune_config(1);
     char text[TUNING_TEXT_BYTES];
 
-    model_tune_all(&c, CONV_WINOGRAD_4, &t);
+    tune_all(&c, CONV_WINOGRAD_4, &t);
     t.shapes[1].winograd[CONV_DATA] = CONV_WINOGRAD_2;
     model_tuning_to_text(&t, text);
     cr_assert_str_eq(text, "32x64-64:4/4/4 16x128-128:4/2/4 8x256-256:4/4/4 4x512-512:4/4/4");
