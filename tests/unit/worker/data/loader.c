@@ -628,7 +628,7 @@ Test(loader, a_corrupt_record_ends_it)
     free(shard);
 }
 
-Test(loader, refuses_what_it_cannot_do)
+Test(loader, refuses_unsupported_configurations)
 {
     struct loader_config c = training(1, 0, 13);
     struct loader *l;

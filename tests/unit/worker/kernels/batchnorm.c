@@ -8,7 +8,7 @@ static const size_t channels[] = {1, 3, 16, 31, 64, 100, 130}, rows[] = {1, 2, 1
     for (size_t ci_ = 0, c; ci_ < 7 && (c = channels[ci_], 1); ci_++)                              \
         for (size_t ri_ = 0, r; ri_ < 4 && (r = rows[ri_], 1); ri_++)
 
-Test(batchnorm, sums_equal_the_plain_ones)
+Test(batchnorm, sums_equal_the_reference)
 {
     EACH_SHAPE(c, r)
     {
@@ -42,7 +42,7 @@ Test(batchnorm, a_shift_near_the_mean_keeps_the_digits_of_the_variance)
     free(z);
 }
 
-Test(batchnorm, apply_equals_the_plain_one_with_every_residual)
+Test(batchnorm, apply_equals_the_reference_with_every_residual)
 {
     EACH_SHAPE(c, r)
     for (int kind = 0; kind < 6; kind++) {
@@ -61,7 +61,7 @@ Test(batchnorm, apply_equals_the_plain_one_with_every_residual)
     }
 }
 
-Test(batchnorm, relu_lets_nan_through)
+Test(batchnorm, relu_keeps_nan)
 {
     float z[17], one[17], zero[17] = {0}, y[17];
     for (int i = 0; i < 17; i++) {
@@ -73,7 +73,7 @@ Test(batchnorm, relu_lets_nan_through)
         cr_assert(isnan(y[i]), "element %d is %g", i, (double)y[i]);
 }
 
-Test(batchnorm, mask_and_sums_equal_the_plain_ones)
+Test(batchnorm, mask_and_sums_equal_the_reference)
 {
     EACH_SHAPE(c, r)
     for (int kind = 0; kind < 9; kind++) {
@@ -133,7 +133,7 @@ Test(batchnorm, the_mask_of_z_is_exactly_that_of_y)
     free(g[1]);
 }
 
-Test(batchnorm, input_gradient_equals_the_plain_one)
+Test(batchnorm, input_gradient_equals_the_reference)
 {
     EACH_SHAPE(c, r)
     {

@@ -45,7 +45,7 @@ static void check(bool transpose_a, bool transpose_b, bool packed, bool add, siz
     free(panels);
 }
 
-Test(gemm, own_tile_equals_the_plain_product)
+Test(gemm, own_tile_equals_the_reference_product)
 {
     for (size_t s = 0; s < sizeof shapes / sizeof shapes[0]; s++)
         for (size_t n = tile_columns(); n <= 3 * tile_columns(); n += 2 * tile_columns())

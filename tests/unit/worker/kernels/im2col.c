@@ -15,7 +15,7 @@ static const struct {
     {4, 2,  1, 1, 0}
 };
 
-Test(im2col, equals_the_plain_one_from_any_row_to_any_row)
+Test(im2col, equals_the_reference_for_any_range_of_rows)
 {
     for (size_t s = 0; s < sizeof shapes / sizeof shapes[0]; s++) {
         struct window w = window_make(shapes[s].in, shapes[s].channels, shapes[s].kernel,

@@ -35,7 +35,7 @@ static void check_max(int in, int channels, bool ties)
     free(want_tap);
 }
 
-Test(pool, maximum_equals_the_plain_one)
+Test(pool, maximum_equals_the_reference)
 {
     for (int ties = 0; ties < 2; ties++) {
         check_max(16, 64, ties);
@@ -54,7 +54,7 @@ Test(pool, a_nan_is_a_maximum)
         cr_assert(isnan(y[i]));
 }
 
-Test(pool, average_and_back)
+Test(pool, average_and_its_gradient_equal_the_reference)
 {
     int n = 3, pixels = 49, c = 37;
     float *x = noise((size_t)(n * pixels * c), 1), *y = noise((size_t)(n * c), 2),

@@ -156,7 +156,7 @@ Test(tune, other_batches_are_measured_by_themselves, .init = make_cache, .fini =
     cr_assert_eq(remember("0/0/0"), 8);
 }
 
-Test(tune, without_a_cache_it_says_so_and_goes_on)
+Test(tune, without_a_cache_the_problem_is_reported_and_tuning_continues)
 {
     struct model_config c = tune_config(1);
     struct model_tuning t;
@@ -172,7 +172,7 @@ Test(tune, without_a_cache_it_says_so_and_goes_on)
     cr_assert(strstr(problem, "HOME"), "%s", problem);
 }
 
-Test(tune, text_there_and_back)
+Test(tune, text_is_parsed_back_to_the_same_choices)
 {
     struct model_tuning t, back;
     struct model_config c = tune_config(1);
@@ -188,7 +188,7 @@ Test(tune, text_there_and_back)
     cr_assert_eq(back.count, 0);
 }
 
-Test(tune, other_texts_are_refused)
+Test(tune, invalid_texts_are_refused)
 {
     static const char *const texts[] = {"4/4/4",          "8x64-64:4/4",    "8x64-64:4/4/3",
                                         "8x64-64:4/4/4,", "8x64-64:4/4/4x", "8x64-64:4/4/4 8"};
@@ -197,7 +197,7 @@ Test(tune, other_texts_are_refused)
         cr_assert_eq(model_tuning_from_text(texts[i], &t), -1, "%s", texts[i]);
 }
 
-Test(tune, a_convolution_gets_what_its_shape_has)
+Test(tune, a_convolution_gets_the_choice_of_its_shape)
 {
     struct model_tuning t;
     struct conv c = conv_make(8, 256, 256, 3, 1, 1, 1), other = conv_make(8, 256, 256, 3, 2, 1, 1);

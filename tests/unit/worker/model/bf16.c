@@ -103,7 +103,7 @@ Test(bf16_model, computes_the_same_bits_again)
     check_same(&tiny_short, bf16_kind(), bf16_kind());
 }
 
-Test(bf16_model, takes_images_that_are_rounded_before)
+Test(bf16_model, accepts_images_rounded_to_bf16)
 {
     struct model_config c = bf16_config_of(&tiny_groups, 2);
     struct step want = step_of(&c);
@@ -122,7 +122,7 @@ Test(bf16_model, computes_the_same_bits_by_tiles_and_emulated)
     check_same(&tiny_groups, BF16_AMX, BF16_EMULATED);
 }
 
-Test(bf16_model, is_near_fp32_whatever_multiplies)
+Test(bf16_model, is_near_fp32_with_every_kernel)
 {
     struct model_config c = bf16_config_of(&tiny_uneven, 1), whole = c;
     whole.precision = JOB_PRECISION_FP32;
@@ -145,7 +145,7 @@ Test(bf16_model, is_near_fp32_whatever_multiplies)
 
 /* Of 6 images by 5 threads, whose lines begin and end within images: a few roundings turn out
  * otherwise, as the sums of batch norm are of other parts; 0.05 apart, as with whole images. */
-Test(bf16_model, threads_that_share_images_compute_what_one_does)
+Test(bf16_model, threads_that_share_images_agree_with_one_thread)
 {
     struct model_config c = bf16_config_of(&tiny_groups, 1);
     struct step want = step_of(&c);
@@ -160,7 +160,7 @@ Test(bf16_model, threads_that_share_images_compute_what_one_does)
 
 /* Rounding of one step grows where sums are in another order, as between two kinds of instructions;
  * more threads than images, lines or panels leave some without work. Sanitizers see the first. */
-Test(bf16_model, any_number_of_threads_computes_what_one_does)
+Test(bf16_model, any_number_of_threads_agrees_with_one_thread)
 {
     static const int threads[] = {48, 22, 7, 3, 2};
     struct model_config c = bf16_config_of(&tiny_uneven, 1);
@@ -194,7 +194,7 @@ Test(bf16_model, many_threads_compute_the_same_bits_ten_times)
     bf16_model_drop(want);
 }
 
-Test(bf16_model, adds_gradients_up)
+Test(bf16_model, accumulates_gradients)
 {
     struct model_config c = bf16_config_of(&tiny_short, 1);
     struct model *m = tiny_model(&c);
@@ -243,7 +243,7 @@ Test(bf16_model, keeps_activations_in_half_the_memory)
     model_destroy(want);
 }
 
-Test(bf16_model, refuses_what_it_cannot_by_name)
+Test(bf16_model, refuses_unsupported_networks_by_name)
 {
     struct model_config narrow = bf16_config_of(&tiny_uneven, 1),
                         cnn = bf16_config_of(arch_find("cnn"), 1);

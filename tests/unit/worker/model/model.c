@@ -428,7 +428,7 @@ Test(model, predicts_at_a_size_of_its_own)
     free(x);
 }
 
-Test(model, refuses_what_it_cannot_do)
+Test(model, refuses_unsupported_configurations)
 {
     struct error e;
     struct model *m;
@@ -452,7 +452,7 @@ static void remove_folder(char path[64])
     cr_assert_eq(rmdir(path), 0, "nothing but the file was left");
 }
 
-Test(weights, come_back_as_they_were)
+Test(weights, are_read_back_unchanged)
 {
     struct model *a = make_short(1), *b = make_short(1);
     struct safetensors_meta meta = {"format", "pt"};
@@ -479,7 +479,7 @@ Test(weights, come_back_as_they_were)
     model_destroy(b);
 }
 
-Test(weights, of_another_class_count_say_what_would_be_right)
+Test(weights, another_class_count_is_refused_with_the_right_one)
 {
     struct model_config c = config_of(&tiny_short, 1);
     struct model *a = tiny_model(&c);
@@ -501,7 +501,7 @@ Test(weights, of_another_class_count_say_what_would_be_right)
     model_destroy(b);
 }
 
-Test(weights, of_another_network_are_named)
+Test(weights, tensors_of_another_network_are_named)
 {
     struct model_config c = config_of(&tiny, 1), d = config_of(&tiny_uneven, 1);
     struct model *a = tiny_model(&c), *b = tiny_model(&d);
@@ -524,7 +524,7 @@ Test(weights, of_another_network_are_named)
 
 /* The planner's list of a network's tensors against what the engine writes, for each kind of block.
  */
-Test(weights, fit_the_job_that_names_them)
+Test(weights, are_loaded_by_the_job_that_names_them)
 {
     static const char *const archs[] = {"resnet18", "resnet50", "resnext50_32x4d"};
 

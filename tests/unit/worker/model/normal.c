@@ -26,7 +26,7 @@ static void expect_same_bits(size_t count, double sd, int64_t seed)
     free(y);
 }
 
-Test(normal, has_the_bits_of_one_number_after_the_other)
+Test(normal, has_the_bits_of_numbers_drawn_one_by_one)
 {
     expect_same_bits(MANY, 0.0137, 1);
     expect_same_bits(MANY, 1, -5);

@@ -72,7 +72,7 @@ static void check_nodes(const char *arch, enum conv_winograd m, int engine)
     check_step(&c, engine, 1, 8, 0.855);
 }
 
-Test(shares, of_bf16_are_what_the_plan_says)
+Test(shares, of_bf16_equal_the_plan)
 {
     struct shares_case half = {"resnet50",         224, JOB_STEM_IMAGENET, CONV_NO_WINOGRAD,
                                JOB_PRECISION_BF16, 0};
@@ -90,7 +90,7 @@ Test(shares, of_bf16_are_what_the_plan_says)
 
 /* Its 32 and 64 channels are one and two panels of AVX-512's tile, so there is less to share out.
  */
-Test(shares, of_the_small_network_are_what_the_plan_says)
+Test(shares, of_the_small_network_equal_the_plan)
 {
     struct shares_case cnn = {"cnn", 28, JOB_STEM_IMAGENET, CONV_NO_WINOGRAD, JOB_PRECISION_FP32,
                               0};

@@ -155,7 +155,7 @@ Test(optimizer, steps_equal_the_definition, .timeout = 300)
 }
 
 /* Lengths that are no multiple of a vector, and one longer than a partial sum. */
-Test(optimizer, updates_of_any_length_equal_the_plain_ones)
+Test(optimizer, updates_of_any_length_equal_the_reference)
 {
     static const size_t sizes[] = {1, 15, 16, 4096, 10001};
     for (int j = 0; j < VARIANTS; j++)
@@ -257,7 +257,7 @@ static void check_decay(int name, bool decay_bn)
     model_destroy(m);
 }
 
-Test(optimizer, decays_weights_and_fc_bias_but_batch_norm_only_when_asked)
+Test(optimizer, decays_weights_and_fc_bias_and_batch_norm_only_if_configured)
 {
     for (int name = 0; optimizer_kind_at((size_t)name); name++) {
         check_decay(name, false);
@@ -309,7 +309,7 @@ Test(optimizer, goes_on_from_a_file_to_the_bit, .timeout = 300)
     remove(path);
 }
 
-Test(optimizer, another_ones_state_is_refused)
+Test(optimizer, state_of_another_optimizer_is_refused)
 {
     struct model *m = small_model(1);
     struct variant lars = variant_of(JOB_OPTIMIZER_LARS, ""),

@@ -41,7 +41,7 @@ static void bf16_batchnorm_assert_rounded(const bf16 *have, const float *want, s
     }
 }
 
-Test(batchnorm_bf16, sums_equal_the_plain_ones)
+Test(batchnorm_bf16, sums_equal_the_reference)
 {
     EACH_SHAPE(c, r)
     {
@@ -56,7 +56,7 @@ Test(batchnorm_bf16, sums_equal_the_plain_ones)
     }
 }
 
-Test(batchnorm_bf16, apply_equals_the_plain_one_with_every_residual)
+Test(batchnorm_bf16, apply_equals_the_reference_with_every_residual)
 {
     EACH_SHAPE(c, r)
     for (int kind = 0; kind < 6; kind++) {
@@ -75,7 +75,7 @@ Test(batchnorm_bf16, apply_equals_the_plain_one_with_every_residual)
     }
 }
 
-Test(batchnorm_bf16, relu_lets_nan_through)
+Test(batchnorm_bf16, relu_keeps_nan)
 {
     bf16 z[32], y[32];
     float one[32], zero[32] = {0};
@@ -88,7 +88,7 @@ Test(batchnorm_bf16, relu_lets_nan_through)
         cr_assert(isnan(bf16_to_float(y[i])));
 }
 
-Test(batchnorm_bf16, the_mask_is_the_sign_of_what_apply_makes)
+Test(batchnorm_bf16, the_mask_is_the_sign_of_the_result_of_apply)
 {
     enum { ROWS = 64, CHANNELS = 64, N = ROWS * CHANNELS };
     struct tensor z = tensor(N, 1), g = tensor(N, 2), by_y = tensor(N, 2), y = tensor(N, 3);
@@ -114,7 +114,7 @@ Test(batchnorm_bf16, the_mask_is_the_sign_of_what_apply_makes)
     free(numbers);
 }
 
-Test(batchnorm_bf16, mask_and_sums_equal_the_plain_ones)
+Test(batchnorm_bf16, mask_and_sums_equal_the_reference)
 {
     EACH_SHAPE(c, r)
     for (int branches = 1; branches < 3; branches++) {
@@ -145,7 +145,7 @@ Test(batchnorm_bf16, mask_and_sums_equal_the_plain_ones)
     }
 }
 
-Test(batchnorm_bf16, input_gradient_equals_the_plain_one)
+Test(batchnorm_bf16, input_gradient_equals_the_reference)
 {
     EACH_SHAPE(c, r)
     {
@@ -161,7 +161,7 @@ Test(batchnorm_bf16, input_gradient_equals_the_plain_one)
     }
 }
 
-Test(batchnorm_bf16, pooling_equals_the_plain_one)
+Test(batchnorm_bf16, pooling_equals_the_reference)
 {
     static const int sizes[] = {16, 7, 3, 2};
     enum { N = 2, C = 64 };
@@ -193,7 +193,7 @@ Test(batchnorm_bf16, pooling_equals_the_plain_one)
     }
 }
 
-Test(batchnorm_bf16, averages_equal_the_plain_ones)
+Test(batchnorm_bf16, averages_equal_the_reference)
 {
     enum { N = 3, PIXELS = 49, C = 64 };
     struct tensor x = tensor(N * PIXELS * C, 1);

@@ -195,17 +195,17 @@ static void check_kind(enum bf16_kind kind)
         }
 }
 
-Test(bf16, emulated_products_equal_the_twin_bit_by_bit)
+Test(bf16, emulated_products_equal_the_reference_bit_by_bit)
 {
     check_kind(BF16_EMULATED);
 }
 
-Test(bf16, avx512_bf16_products_equal_the_twin_bit_by_bit)
+Test(bf16, avx512_bf16_products_equal_the_reference_bit_by_bit)
 {
     check_kind(BF16_DOT);
 }
 
-Test(bf16, amx_products_equal_the_twin_bit_by_bit)
+Test(bf16, amx_products_equal_the_reference_bit_by_bit)
 {
     check_kind(BF16_AMX);
 }
