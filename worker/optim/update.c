@@ -222,8 +222,8 @@ static inline void update_step_adam(const struct optim_rule *r, struct lanes *l)
     l->w = vec_all(r->keep) * l->w - vec_all(r->lr) * (l->state[0] / size);
 }
 
-static double update_update_adam(const struct optim_rule *r, float *w, float *const state[],
-                                 const float *g, size_t n)
+static double update_adam(const struct optim_rule *r, float *w, float *const state[],
+                          const float *g, size_t n)
 {
     return update_adaptive(r, update_step_adam, w, state, 2, g, n);
 }
@@ -249,8 +249,8 @@ static void update_refine_adamw(struct optim_rule *r, const struct job_optimizer
     r->keep = (float)(1 - (step->decays ? step->lr * keys->weight_decay : 0));
 }
 
-static const struct optim_kernel optim_adam = {false, update_refine_adam, update_update_adam};
-static const struct optim_kernel optim_adamw = {false, update_refine_adamw, update_update_adam};
+static const struct optim_kernel optim_adam = {false, update_refine_adam, update_adam};
+static const struct optim_kernel optim_adamw = {false, update_refine_adamw, update_adam};
 
 /* ---- RMSProp: the mean of squares; centered, the mean; with momentum, the velocity */
 
@@ -294,8 +294,8 @@ static inline void update_step_centered_velocity(const struct optim_rule *r, str
     update_step_rmsprop(r, l, true, true);
 }
 
-static double update_update_rmsprop(const struct optim_rule *r, float *w, float *const state[],
-                                    const float *g, size_t n)
+static double update_rmsprop(const struct optim_rule *r, float *w, float *const state[],
+                             const float *g, size_t n)
 {
     if (r->centered)
         return r->momentum > 0
@@ -313,8 +313,7 @@ static void update_refine_rmsprop(struct optim_rule *r, const struct job_optimiz
     r->square_add = (float)(1 - keys->alpha);
 }
 
-static const struct optim_kernel optim_rmsprop = {false, update_refine_rmsprop,
-                                                  update_update_rmsprop};
+static const struct optim_kernel optim_rmsprop = {false, update_refine_rmsprop, update_rmsprop};
 
 /* ---- Adagrad: the sum of squares */
 
@@ -324,8 +323,8 @@ static inline void update_step_adagrad(const struct optim_rule *r, struct lanes 
     l->w -= vec_all(r->lr) * (l->g / (vec_sqrt(l->state[0]) + vec_all(r->eps)));
 }
 
-static double update_update_adagrad(const struct optim_rule *r, float *w, float *const state[],
-                                    const float *g, size_t n)
+static double update_adagrad(const struct optim_rule *r, float *w, float *const state[],
+                             const float *g, size_t n)
 {
     return update_adaptive(r, update_step_adagrad, w, state, 1, g, n);
 }
@@ -336,8 +335,7 @@ static void update_refine_adagrad(struct optim_rule *r, const struct job_optimiz
     r->lr = (float)(step->lr / (1 + (double)(step->number - 1) * keys->lr_decay));
 }
 
-static const struct optim_kernel optim_adagrad = {false, update_refine_adagrad,
-                                                  update_update_adagrad};
+static const struct optim_kernel optim_adagrad = {false, update_refine_adagrad, update_adagrad};
 
 /* ---- Adadelta: the mean of squares, and that of the steps */
 
@@ -351,8 +349,8 @@ static inline void update_step_adadelta(const struct optim_rule *r, struct lanes
     l->w -= vec_all(r->lr) * down;
 }
 
-static double update_update_adadelta(const struct optim_rule *r, float *w, float *const state[],
-                                     const float *g, size_t n)
+static double update_adadelta(const struct optim_rule *r, float *w, float *const state[],
+                              const float *g, size_t n)
 {
     return update_adaptive(r, update_step_adadelta, w, state, 2, g, n);
 }
@@ -365,8 +363,7 @@ static void update_refine_adadelta(struct optim_rule *r, const struct job_optimi
     r->square_add = (float)(1 - keys->rho);
 }
 
-static const struct optim_kernel optim_adadelta = {false, update_refine_adadelta,
-                                                   update_update_adadelta};
+static const struct optim_kernel optim_adadelta = {false, update_refine_adadelta, update_adadelta};
 
 static const struct optim_kernel *const kernels[] = {
     [JOB_OPTIMIZER_SGD] = &optim_sgd,           [JOB_OPTIMIZER_LARS] = &optim_lars,
