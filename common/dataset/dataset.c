@@ -18,18 +18,19 @@
 #include "common/system/open_beneath.h"
 #include "common/xalloc.h"
 
-#define IMAGE_FILE_LIMIT_BYTES (256u << 20) /* of one JPEG in a class folder */
+#define IMAGE_FILE_LIMIT_BYTES (256u << 20) /* of an image file in a class folder */
 
 #define DATASET_MAGIC 0xda7a5e75u
 
 struct dataset {
     unsigned magic;
     struct dataset_list list;
-    struct dataset_index index;  /* of all that is there */
-    struct dataset_entry *owned; /* (images): those of the part, where that is not all; else NULL */
+    struct dataset_index index; /* index of all files */
+    struct dataset_entry
+        *owned; /* (images), the entries of the part; NULL if the part is the whole */
     int64_t images;
-    struct shards *shards; /* NULL: class folders */
-    int64_t classes;       /* that manifest.json names; 0: not known */
+    struct shards *shards; /* NULL for class folders */
+    int64_t classes;       /* from manifest.json; 0: unknown */
     double listed_at;      /* Unix time */
     bool was_kept;
 };
@@ -48,7 +49,7 @@ static int dataset_index_shard(struct dataset *d, uint32_t file, struct error *e
     return rc;
 }
 
-/* Refuses empty shards if all are empty, or the manifest says one is not. */
+/* Refuses empty shards if all are empty, or if the manifest lists images for one of them. */
 static int dataset_check_empty_shards(const struct dataset_list *list, struct error *e)
 {
     bool some = false, all = true;
@@ -156,15 +157,11 @@ void dataset_close(struct dataset *d)
     free(d);
 }
 
-void dataset_keep_index(const struct dataset *d)
+bool dataset_keep_index(const struct dataset *d)
 {
     if (!d->was_kept)
         dataset_index_store(&d->list, &d->index, d->listed_at);
-}
-
-bool dataset_index_was_kept(const struct dataset *d)
-{
-    return d->was_kept;
+    return !d->was_kept;
 }
 
 enum dataset_format dataset_format(const struct dataset *d)
