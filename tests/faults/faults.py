@@ -395,7 +395,7 @@ def checkpoints_spoilt(lane, number, draw, count):
                        same=f'step-{STEPS:08d}' not in spoilt)
     if f'step-{STEPS:08d}' in spoilt:
         return Outcome(cause='.', states=('succeeded', 'failed'), failed_cause='.', same=False)
-    return Outcome(cause='.', warns=r'an older one is tried' if spoilt else None)
+    return Outcome(cause='.', warns=r'trying an older one' if spoilt else None)
 
 
 def newest_spoilt(lane, number, draw):

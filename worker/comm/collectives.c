@@ -4,12 +4,11 @@
 
 #include "worker/comm/comm.h"
 
-#define BROADCAST_BYTES ((size_t)1 << 24) /* pieces, so that MPI pipelines the broadcast */
+#define BROADCAST_BYTES ((size_t)1 << 24) /* size of a piece; MPI pipelines pieces */
 #define REDUCE_COUNT    ((size_t)1 << 24)
-#define TREE_BYTES                                                                                 \
-    ((size_t)4096) /* a rank inside the tree of a gather holds its subtree's data                  \
-                    */
-#define TAG 1
+/* Limit for MPI_Gather, in whose tree a rank holds the data of its whole subtree. */
+#define TREE_BYTES ((size_t)4096)
+#define TAG        1
 
 void traincomm_barrier(struct traincomm *c)
 {
@@ -61,7 +60,8 @@ static void collectives_transfer(struct traincomm *c, int rank, char *data, size
     }
 }
 
-/* An error is the same on every rank. *same: all ranks have equally many bytes, and few. */
+/* Collects the sizes and allocates the result. Sets *same if all ranks have the same number of
+ * bytes and it is at most TREE_BYTES. An error is the same on every rank. */
 static int collectives_allocate(struct traincomm *c, uint64_t bytes, uint64_t **sizes, char **all,
                                 bool *same)
 {
@@ -120,7 +120,7 @@ int traincomm_gather(struct traincomm *c, const void *mine, size_t bytes, void *
     *all_bytes = 0;
     for (int i = 0; !status && c->rank == 0 && i < c->size; i++)
         *all_bytes += sizes[i];
-    if (!status && same) /* as a tree */
+    if (!status && same) /* MPI gathers along a tree */
         MPI_Gather(mine, (int)bytes, MPI_BYTE, to, (int)bytes, MPI_BYTE, 0, c->comm);
     else if (!status)
         collectives_gather_each(c, mine, bytes, sizes, to);

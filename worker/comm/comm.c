@@ -25,11 +25,11 @@ const char *traincomm_strerror(int error)
     case TRAINCOMM_ERROR_MEMORY:
         return "not enough memory";
     case TRAINCOMM_ERROR_ARGUMENT:
-        return "an argument that makes no sense";
+        return "invalid argument";
     case TRAINCOMM_ERROR_MPI:
-        return "MPI could not be started, or has ended already";
+        return "MPI could not be started, or was finalized before";
     default:
-        return "an unknown error";
+        return "unknown error";
     }
 }
 
@@ -40,12 +40,12 @@ const char *traincomm_version(void)
 
 void traincomm_mpi_version(char *text, size_t bytes)
 {
-    char words[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+    char version[MPI_MAX_LIBRARY_VERSION_STRING] = "";
     int length;
 
-    if (MPI_Get_library_version(words, &length))
-        words[0] = '\0';
-    snprintf(text, bytes, "%s", words);
+    if (MPI_Get_library_version(version, &length))
+        version[0] = '\0';
+    snprintf(text, bytes, "%s", version);
 }
 
 static int comm_worst_status(MPI_Comm comm, int status)
@@ -66,18 +66,19 @@ static int comm_learn_hosts(struct traincomm *c)
     return status;
 }
 
-/* For tests and measurements, TRAINCOMM_HOST_RANKS splits a machine into several of that size. */
+/* For tests and measurements, TRAINCOMM_HOST_RANKS=N treats every N ranks of a machine as a machine
+ * of their own. */
 static void comm_find_node(struct traincomm *c)
 {
     const char *text = getenv("TRAINCOMM_HOST_RANKS");
-    int most = text ? atoi(text) : 0, rank, ranks;
+    int ranks_per_host = text ? atoi(text) : 0, rank, ranks;
     MPI_Comm whole;
 
     MPI_Comm_split_type(c->comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &whole);
     MPI_Comm_rank(whole, &rank);
     MPI_Comm_size(whole, &ranks);
     c->spins = ranks <= sysconf(_SC_NPROCESSORS_ONLN);
-    MPI_Comm_split(whole, most > 0 ? rank / most : 0, rank, &c->node);
+    MPI_Comm_split(whole, ranks_per_host > 0 ? rank / ranks_per_host : 0, rank, &c->node);
     MPI_Comm_free(&whole);
     MPI_Comm_rank(c->node, &c->host_rank);
     MPI_Comm_size(c->node, &c->host_size);
@@ -179,7 +180,7 @@ void traincomm_on_wait(struct traincomm *c, traincomm_wait *wait, void *context)
     c->wait_context = context;
 }
 
-/* MPI's error handlers have no context; set before the handler is. */
+/* Global because MPI's error handlers take no context. Set before the handler is installed. */
 static struct {
     traincomm_error_call *call;
     void *context;
@@ -187,12 +188,12 @@ static struct {
 
 static void comm_end_by_error(MPI_Comm *comm, int *code, ...)
 {
-    char words[MPI_MAX_ERROR_STRING] = "";
+    char text[MPI_MAX_ERROR_STRING] = "";
     int length;
 
-    if (MPI_Error_string(*code, words, &length))
-        snprintf(words, sizeof words, "error %d of MPI", *code);
-    on_error.call(on_error.context, words);
+    if (MPI_Error_string(*code, text, &length))
+        snprintf(text, sizeof text, "MPI error %d", *code);
+    on_error.call(on_error.context, text);
     MPI_Abort(*comm, *code);
 }
 
@@ -212,7 +213,7 @@ void traincomm_on_error(struct traincomm *c, traincomm_error_call *call, void *c
 #define SPIN_SECONDS  200e-6
 #define SLEEP_SECONDS 1e-3
 
-/* Sleeps for an eighth of the time waited so far, which bounds the delay. */
+/* Sleeping for an eighth of the time waited so far limits the delay to that fraction. */
 static void comm_sleep(double waited)
 {
     double seconds = waited / 8 < SLEEP_SECONDS ? waited / 8 : SLEEP_SECONDS;
@@ -233,9 +234,9 @@ void comm_wait_request(MPI_Request *request)
     }
 }
 
-void comm_back_off(const struct traincomm *c, int looks)
+void comm_back_off(const struct traincomm *c, int polls)
 {
-    if (c->spins && looks < COMM_SPINS)
+    if (c->spins && polls < COMM_SPINS)
         comm_pause();
     else
         sched_yield();
@@ -249,9 +250,9 @@ void comm_barrier(MPI_Comm comm)
     comm_wait_request(&request);
 }
 
-/* ---- clocks, and shared memory */
+/* ---- clocks and shared memory */
 
-#define PINGS 50 /* the fastest determines the offset */
+#define PINGS 50 /* round trips; the fastest determines the offset */
 #define TAG   2
 
 static void comm_ping(MPI_Comm comm, int other, double answer[2])
@@ -326,7 +327,7 @@ int traincomm_shared_create(struct traincomm *c, size_t bytes, struct traincomm_
         MPI_Aint size;
         MPI_Win_shared_query(s->window, i, &size, &unit, &parts[i]);
     }
-    MPI_Barrier(c->node); /* until every part is zeroed */
+    MPI_Barrier(c->node); /* wait until every rank has zeroed its part */
     comm_wait_ends(c);
     s->c = c;
     s->parts = parts;

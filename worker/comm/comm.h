@@ -5,13 +5,13 @@
 
 #include "worker/comm/traincomm.h"
 
-#define PIECE_BYTES_MAX ((size_t)1 << 30) /* MPI counts are int */
+#define PIECE_BYTES_MAX ((size_t)1 << 30) /* limit of one message, because MPI counts are int */
 
 struct traincomm {
-    MPI_Comm comm; /* a duplicate */
-    MPI_Comm node; /* ranks of this machine */
-    bool ends_mpi; /* traincomm_init started MPI */
-    bool spins;    /* each rank of the machine has a core to spin on */
+    MPI_Comm comm; /* duplicate of the caller's communicator */
+    MPI_Comm node; /* the ranks of this machine */
+    bool ends_mpi; /* traincomm_init started MPI, so traincomm_finalize ends it */
+    bool spins;    /* there is a core for each rank of the machine, so a rank may spin */
     int rank, size, host_rank, host_size;
     char (*hosts)[TRAINCOMM_HOST_BYTES]; /* (size) */
     traincomm_span *span;                /* may be NULL */
@@ -22,7 +22,7 @@ struct traincomm {
 
 double comm_clock(void);
 
-#define COMM_SPINS 2000 /* polls before yielding, if each rank has a core */
+#define COMM_SPINS 2000 /* polls before yielding, if there is a core for each rank */
 
 /* Call between two polls of a spinning loop. */
 static inline void comm_pause(void)
@@ -32,14 +32,15 @@ static inline void comm_pause(void)
 #endif
 }
 
-/* Waits like MPI_Wait, but sleeps if it takes long, where MPI would spin on a core that the loader
- * or another rank needs. Not for large messages: they only progress in calls. */
+/* Waits like MPI_Wait, but sleeps in long waits, because MPI would spin on a core that the loader
+ * or another rank needs. Do not use it for large messages: they only progress during MPI calls. */
 void comm_wait_request(MPI_Request *request);
 
-/* Call after `looks` unsuccessful polls: pauses or yields. */
-void comm_back_off(const struct traincomm *c, int looks);
+/* Pauses or yields. Call it after a poll without success; polls: number of such polls so far. */
+void comm_back_off(const struct traincomm *c, int polls);
 
-/* Waits for all ranks of comm, so that the MPI collective that follows does not wait. */
+/* Sleeps until all ranks of comm have arrived, so that the MPI collective that follows need not
+ * spin. */
 void comm_barrier(MPI_Comm comm);
 
 static inline void comm_span(const struct traincomm *c, const char *what, int number, double start,
@@ -49,7 +50,7 @@ static inline void comm_span(const struct traincomm *c, const char *what, int nu
         c->span(c->span_context, what, number, start, comm_clock(), bytes);
 }
 
-/* Enclose everything that waits for other ranks. */
+/* Enclose every wait for other ranks in these two calls. */
 static inline void comm_wait_begins(const struct traincomm *c)
 {
     if (c->wait)

@@ -11,8 +11,8 @@ struct extent {
 struct exchange_group {
     struct extent whole;
     int count, mine;
-    int stride;  /* difference of their rank numbers */
-    bool direct; /* the only level: each member gets its final part */
+    int stride;  /* difference between the rank numbers of neighbouring members */
+    bool direct; /* there is only this level: each member gets its final part */
 };
 
 int exchange_create(struct exchange *x, MPI_Comm comm, bool narrow)
@@ -32,7 +32,8 @@ void exchange_free(struct exchange *x)
     free(x->from);
 }
 
-/* Holds what is received, and in bf16 what is sent. Parts are rounded up in each level. */
+/* Space for the received data, and in bf16 also for the sent data. Each level may round its parts
+ * up. */
 size_t exchange_scratch(const struct exchange *x, size_t n)
 {
     return n + (size_t)x->size * (size_t)(x->levels + 1);
@@ -43,7 +44,7 @@ int exchange_rounds(const struct exchange *x)
     return sum_levels_rounds(x->size, x->narrow);
 }
 
-/* ---- partners and parts */
+/* ---- partners and ranges */
 
 static struct extent exchange_split(struct extent whole, int parts, int part)
 {
@@ -53,7 +54,7 @@ static struct extent exchange_split(struct extent whole, int parts, int part)
     return (struct extent){whole.first + first, end - first};
 }
 
-/* The part that a rank has summed after `levels` levels of the reduce-scatter of n. */
+/* The range that a rank has summed after `levels` levels of the reduce-scatter. */
 static struct extent exchange_block(const struct exchange *x, size_t n, int levels, int rank)
 {
     struct extent block = {0, n};
@@ -91,7 +92,7 @@ static struct extent exchange_part(const struct exchange *x, const struct exchan
                      : exchange_split(g->whole, g->count, member);
 }
 
-/* ---- memory: in bf16 scratch holds the whole range, followed by what is received */
+/* ---- memory: in bf16, scratch holds the whole range followed by the received data */
 
 static size_t exchange_width(const struct exchange *x)
 {
@@ -118,7 +119,7 @@ static MPI_Request *exchange_next(struct exchange_transfer *t)
     return &t->requests[t->open++];
 }
 
-/* Starts with the next member, so that members send to different ones. */
+/* Starts with the next member, so that the members send to different receivers at the same time. */
 static void exchange_send_some(const struct exchange *x, struct exchange_transfer *t,
                                const struct exchange_group *g)
 {
@@ -132,11 +133,11 @@ static void exchange_send_some(const struct exchange *x, struct exchange_transfe
         int from = (g->mine - step + g->count) % g->count;
         struct extent there = exchange_part(x, t, g, to), back = exchange_part(x, t, g, from);
         struct extent sent = t->gathers ? mine : there, got = t->gathers ? back : mine;
-        char *room =
+        char *received =
             t->gathers ? data + width * got.first : exchange_received(x, t, g, from, got.n);
         if (got.n > 0)
-            MPI_Irecv(room, (int)(width * got.n), MPI_BYTE, x->rank + (from - g->mine) * g->stride,
-                      tag, x->comm, exchange_next(t));
+            MPI_Irecv(received, (int)(width * got.n), MPI_BYTE,
+                      x->rank + (from - g->mine) * g->stride, tag, x->comm, exchange_next(t));
         if (sent.n > 0)
             MPI_Isend(data + width * sent.first, (int)(width * sent.n), MPI_BYTE,
                       x->rank + (to - g->mine) * g->stride, tag, x->comm, exchange_next(t));

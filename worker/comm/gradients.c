@@ -1,9 +1,9 @@
 /*
- * Sum of the gradients over all ranks. A bucket is a range of the flat gradient buffer (Horovod's
- * tensor fusion without copies); all ranks cut at the same places, whatever ranges backward
+ * Sums the gradients over all ranks. A bucket is a range of the flat gradient buffer (Horovod's
+ * tensor fusion without copies). All ranks use the same bucket boundaries, whatever ranges backward
  * reports. The ranks of a machine add through shared memory (host_sum.h), the leaders of the
- * machines by messages (exchange.h). Only traincomm_gradients_wait waits; other drivers advance
- * what is ready and return.
+ * machines by messages (exchange.h). Only traincomm_gradients_wait blocks; all other functions
+ * advance the buckets that are ready and return.
  *
  * Measurements: doc/engine-log.md, "All-reduce".
  */
@@ -19,16 +19,16 @@
 #include "worker/comm/comm.h"
 #include "worker/comm/sums.h"
 
-#define SLOTS             HOST_SUM_SLOTS /* buckets under way at a time */
+#define SLOTS             HOST_SUM_SLOTS /* buckets in progress at a time */
 #define BUCKET_BYTES      ((size_t)8 << 20)
 #define BUCKET_FLOATS_MAX (PIECE_BYTES_MAX / sizeof(float))
-/* On one machine a thread's part of a bucket fits its second-level cache, and all ranks' buckets
- * the third. */
+/* On one machine, a thread's part of a bucket fits into its L2 cache, and all ranks' buckets fit
+ * into the L3 cache. */
 #define THREAD_FLOATS ((size_t)1 << 17)
 #define ALL_FLOATS    ((size_t)1 << 21)
-#define TAGGED        (4 * SLOTS) /* buckets with distinct tags; MPI has 32767 */
-#define TRIAL_ROUNDS  3           /* per kind */
-#define TRIAL_GAIN    0.98        /* at least this much faster */
+#define TAGGED        (4 * SLOTS) /* buckets with distinct tags; MPI guarantees 32767 tags */
+#define TRIAL_ROUNDS  3           /* per driver */
+#define TRIAL_GAIN    0.98 /* a driver replaces a simpler one if its time is below this share */
 
 enum stage { EXPOSE, ADD, EXCHANGE, PUBLISH, COLLECT, DONE };
 
@@ -39,23 +39,23 @@ struct bucket {
     struct exchange_transfer transfer;
 };
 
-/* Choice of the driver; the bits do not depend on it. The first rounds try each in turn, and the
- * fastest round of each counts. */
+/* Choice of the driver, which does not affect the result. The first rounds try each driver in turn;
+ * the fastest round of each counts. */
 enum { DRIVES = TRAINCOMM_DRIVE_THREAD + 1 };
 struct drive_trial {
-    int drives; /* the first ones of enum traincomm_drive are tried */
-    int round;  /* next one */
+    int drives; /* the first `drives` values of enum traincomm_drive are tried */
+    int round;  /* number of the next round */
     double since, least[DRIVES];
 };
 
-/* The library's thread. Whoever advances buckets holds the lock. */
+/* The library's thread. Any thread that advances buckets holds the lock. */
 struct driver {
     bool runs;
     pthread_t thread;
     int cpu;
     pthread_mutex_t lock;
     pthread_cond_t wake;
-    atomic_bool asleep, paused; /* paused: traincomm_gradients_wait drives */
+    atomic_bool asleep, paused; /* paused: traincomm_gradients_wait advances the buckets */
     bool ends;
 };
 
@@ -67,15 +67,15 @@ struct traincomm_gradients {
     int machines, leaders, threads;
     enum traincomm_drive drive;
     struct host_sum *host;   /* NULL: the only rank of its machine */
-    struct exchange between; /* for leaders, with several machines */
-    float *scratch;          /* for exchange: (SLOTS, scratch_floats) */
+    struct exchange between; /* used by leaders if there are several machines */
+    float *scratch;          /* (SLOTS, scratch_floats), for exchange */
     size_t scratch_floats;
     atomic_size_t ready_from; /* gradients[ready_from..count) are complete on this rank */
-    size_t sent_from;         /* gradients[sent_from..count) are under way or done */
-    bool all;                 /* also send a last, partial bucket */
-    unsigned begun, finished; /* counters; the buckets between them are under way */
+    size_t sent_from;         /* gradients[sent_from..count) belong to buckets that were begun */
+    bool all;                 /* also send the last, partial bucket */
+    unsigned begun, finished; /* counters; the buckets between them are in progress */
     struct bucket buckets[SLOTS];
-    double busy_since; /* 0: no bucket is under way */
+    double busy_since; /* 0: no bucket is in progress */
     struct drive_trial trial;
     struct driver driver;
     struct traincomm_stats stats;
@@ -91,7 +91,7 @@ static bool gradients_leads(const struct traincomm_gradients *g)
     return g->c->host_rank < g->leaders;
 }
 
-/* ---- a bucket's stages */
+/* ---- stages of a bucket */
 
 static void gradients_begin_exchange(struct traincomm_gradients *g, struct bucket *b,
                                      unsigned number)
@@ -108,7 +108,7 @@ static void gradients_begin_exchange(struct traincomm_gradients *g, struct bucke
     b->stage = EXCHANGE;
 }
 
-/* Returns false if nothing could be done. */
+/* Returns false if no stage could be completed. */
 static bool gradients_advance_bucket(struct traincomm_gradients *g, unsigned number)
 {
     struct bucket *b = &g->buckets[number % SLOTS];
@@ -174,7 +174,7 @@ static bool gradients_begin_bucket(struct traincomm_gradients *g)
     return true;
 }
 
-/* The time until now overlapped with the caller's work. */
+/* Adds the time up to now, in which the caller computed, to hidden_seconds. */
 static void gradients_end_hidden(struct traincomm_gradients *g, double now)
 {
     if (g->busy_since > 0)
@@ -207,7 +207,7 @@ static bool gradients_advance_hidden(struct traincomm_gradients *g)
     return moved;
 }
 
-/* Messages between machines only progress in calls. */
+/* Messages between machines only progress during MPI calls, so the caller must not sleep. */
 static bool gradients_is_exchanging(const struct traincomm_gradients *g)
 {
     for (unsigned i = g->finished; i != g->begun; i++)
@@ -222,16 +222,16 @@ static void gradients_finish_buckets(struct traincomm_gradients *g)
 
     g->all = true;
     atomic_store(&g->ready_from, 0);
-    for (int looks = 0;; looks++) {
+    for (int polls = 0;; polls++) {
         unsigned events = g->host ? host_sum_events(g->host) : 0;
         if (gradients_advance(g))
-            looks = 0;
+            polls = 0;
         else if (!gradients_under_way(g) && g->sent_from == 0)
             break;
         else if (g->host && !gradients_is_exchanging(g))
             host_sum_wait(g->host, events);
         else
-            comm_back_off(g->c, looks);
+            comm_back_off(g->c, polls);
     }
     g->stats.late_buckets += g->stats.buckets - summed;
     g->all = false;
@@ -253,7 +253,7 @@ static void *gradients_driver_main(void *context)
 {
     struct traincomm_gradients *g = context;
     struct driver *d = &g->driver;
-    int looks = 0;
+    int polls = 0;
     cpu_set_t cpus;
 
     CPU_ZERO(&cpus);
@@ -269,16 +269,16 @@ static void *gradients_driver_main(void *context)
                 pthread_cond_wait(&d->wake, &d->lock);
             continue;
         }
-        looks = gradients_advance_hidden(g) ? 0 : looks + 1;
+        polls = gradients_advance_hidden(g) ? 0 : polls + 1;
         pthread_mutex_unlock(&d->lock);
-        comm_back_off(g->c, looks);
+        comm_back_off(g->c, polls);
         pthread_mutex_lock(&d->lock);
     }
     pthread_mutex_unlock(&d->lock);
     return NULL;
 }
 
-/* Two threads call MPI, so it needs MPI_THREAD_MULTIPLE. */
+/* Requires MPI_THREAD_MULTIPLE, because two threads call MPI. */
 static void gradients_driver_start(struct traincomm_gradients *g, int cpu)
 {
     struct driver *d = &g->driver;
@@ -307,7 +307,7 @@ static void gradients_driver_end(struct driver *d)
 
 /* ---- create and destroy */
 
-/* Minima over the ranks */
+/* Values of which the minimum over all ranks applies */
 enum { LEAST_RANKS, LEAST_THREADS, LEAST_STATUS, LEAST_DRIVER, LEAST };
 
 static size_t gradients_bucket_floats(const struct traincomm_gradients *g, size_t bytes)
@@ -315,9 +315,9 @@ static size_t gradients_bucket_floats(const struct traincomm_gradients *g, size_
     size_t n = (bytes ? bytes : BUCKET_BYTES) / sizeof(float);
 
     if (g->machines == 1) {
-        size_t most = ALL_FLOATS / (size_t)g->c->host_size,
-               own = (size_t)g->threads * THREAD_FLOATS;
-        n = own < most ? own : most;
+        size_t limit = ALL_FLOATS / (size_t)g->c->host_size,
+               wanted = (size_t)g->threads * THREAD_FLOATS;
+        n = wanted < limit ? wanted : limit;
     }
     n = n < BUCKET_FLOATS_MAX ? n : BUCKET_FLOATS_MAX;
     n = n < g->count ? n : g->count;
@@ -326,7 +326,8 @@ static size_t gradients_bucket_floats(const struct traincomm_gradients *g, size_
 
 static int gradients_make_exchange(struct traincomm_gradients *g, MPI_Comm peers)
 {
-    size_t part = g->bucket_floats / (size_t)g->leaders + 32; /* parts are whole cache lines */
+    size_t part =
+        g->bucket_floats / (size_t)g->leaders + 32; /* parts are rounded up to whole cache lines */
 
     if (peers == MPI_COMM_NULL)
         return 0;
@@ -338,7 +339,7 @@ static int gradients_make_exchange(struct traincomm_gradients *g, MPI_Comm peers
     return g->scratch ? 0 : -TRAINCOMM_ERROR_MEMORY;
 }
 
-/* Sets up what the ranks share. An error is the same on all. Collective. */
+/* Creates what the ranks share. An error is the same on all ranks. Collective. */
 static int gradients_join(struct traincomm_gradients *g, const struct traincomm_options *options,
                           const int least[LEAST])
 {
@@ -449,7 +450,7 @@ static enum traincomm_drive gradients_trial_best(const struct drive_trial *t)
     return best;
 }
 
-/* Ends a round of the trial. The ranks agree on the slowest rank's best time of each driver. */
+/* Ends a round of the trial. The ranks agree on each driver's best time on the slowest rank. */
 static void gradients_trial_round(struct traincomm_gradients *g)
 {
     struct drive_trial *t = &g->trial;
@@ -457,7 +458,7 @@ static void gradients_trial_round(struct traincomm_gradients *g)
 
     t->since = now;
     if (t->round > 0 && (t->least[g->drive] == 0 || seconds < t->least[g->drive]))
-        t->least[g->drive] = seconds; /* the first one is a warm-up */
+        t->least[g->drive] = seconds; /* round 0 is a warm-up */
     g->drive = (enum traincomm_drive)(t->round++ % t->drives);
     if (!gradients_trial_ended(t))
         return;
@@ -465,7 +466,7 @@ static void gradients_trial_round(struct traincomm_gradients *g)
     g->drive = gradients_trial_best(t);
 }
 
-/* ": a step takes 1.2 s (1.3 s by calls)" */
+/* Appends ": a step takes 1.2 s (1.3 s by calls)"; returns the number of characters. */
 static int gradients_describe_trial(const struct traincomm_gradients *g, char *text, size_t bytes)
 {
     static const char *const other[DRIVES] = {"after backward", "by calls", "by a thread"};
@@ -484,23 +485,24 @@ bool traincomm_gradients_describe(const struct traincomm_gradients *g, char *tex
     static const char *const drives[DRIVES] = {"after backward", "during backward, driven by calls",
                                                "during backward, driven by a thread"};
     bool decided = gradients_trial_ended(&g->trial);
-    char words[512];
-    int n = snprintf(words, sizeof words, "gradients of %d ranks are summed", g->c->size);
+    char line[512];
+    int n = snprintf(line, sizeof line, "gradients of %d ranks are summed", g->c->size);
 
     if (g->host)
-        n += snprintf(words + n, sizeof words - (size_t)n, " by machine through its memory%s",
-                      g->machines > 1 ? ", then" : "");
+        n += snprintf(line + n, sizeof line - (size_t)n, "%s",
+                      g->machines > 1 ? " on each machine through shared memory, then"
+                                      : " through shared memory");
     if (g->machines > 1)
-        n += snprintf(words + n, sizeof words - (size_t)n,
+        n += snprintf(line + n, sizeof line - (size_t)n,
                       " between %d machines by %d rank%s of each, in buckets of %.3g MB",
                       g->machines, g->leaders, g->leaders > 1 ? "s" : "",
                       1e-6 * (double)(g->bucket_floats * gradient_bytes(g)));
-    n += snprintf(words + n, sizeof words - (size_t)n, ", %s",
+    n += snprintf(line + n, sizeof line - (size_t)n, ", %s",
                   decided ? drives[g->drive]
-                          : "during backward or after it as the first steps show");
+                          : "during or after backward, depending on the first steps");
     if (decided && g->trial.drives > 1)
-        gradients_describe_trial(g, words + n, sizeof words - (size_t)n);
-    snprintf(text, bytes, "%s", words);
+        gradients_describe_trial(g, line + n, sizeof line - (size_t)n);
+    snprintf(text, bytes, "%s", line);
     return decided;
 }
 

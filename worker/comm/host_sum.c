@@ -9,9 +9,9 @@
 
 #include "worker/comm/sums.h"
 
-#define LINE_FLOATS 16 /* parts are whole cache lines */
+#define LINE_FLOATS 16 /* parts are whole cache lines of 64 bytes */
 
-/* Number of buckets for which a rank has completed each step; written by that rank only */
+/* Number of buckets for which a rank has completed each step; only that rank writes it */
 struct rank_progress {
     _Alignas(64) atomic_uint exposed;
     atomic_uint published, collected;
@@ -24,7 +24,7 @@ struct host_sum_events {
 
 struct part_header {
     struct rank_progress progress;
-    struct host_sum_events events; /* only rank 0's is used */
+    struct host_sum_events events; /* only that of the machine's first rank is used */
 };
 
 struct host_sum {
@@ -33,7 +33,7 @@ struct host_sum {
     struct host_sum_events *events;
     struct rank_progress **progress; /* (host_size) */
     float **slots;                   /* (host_size), each (HOST_SUM_SLOTS, floats) */
-    const void **from;               /* (host_size), operands of a sum */
+    const void **from;               /* (host_size), scratch: the operands of a sum */
     size_t floats;
     int leaders;
     bool narrow;
@@ -125,7 +125,8 @@ void host_sum_wait(const struct host_sum *h, unsigned events)
     atomic_fetch_sub(&h->events->sleepers, 1);
 }
 
-/* Publishes a step. What this rank wrote before is visible to whoever reads the step. */
+/* Publishes the completion of a step. Earlier writes of this rank are visible to a rank that reads
+ * it. */
 static void host_sum_publish_step(const struct host_sum *h, atomic_uint *step, unsigned done)
 {
     atomic_store(step, done);
@@ -217,7 +218,7 @@ bool host_sum_publish(struct host_sum *h, unsigned bucket, const float *at, size
     if (!host_sum_is_past(&own->published, bucket - 1))
         return false;
     host_sum_mine(h, n, &first, &end);
-    if (!h->narrow) /* with bf16 it is there already */
+    if (!h->narrow) /* in bf16, host_sum_add has written the sum there */
         sums_copy(at + first, host_sum_slot_of(h, bucket, h->c->host_rank) + first, end - first);
     host_sum_publish_step(h, &own->published, bucket + 1);
     return true;

@@ -9,9 +9,10 @@
 #include <xmmintrin.h>
 #endif
 
-#define BLOCK_FLOATS  ((size_t)512)
-#define LINE_FLOATS   ((size_t)16)
-#define THREAD_FLOATS ((size_t)1 << 15) /* fewer are not worth waking up a thread */
+#define BLOCK_FLOATS ((size_t)512)
+#define LINE_FLOATS  ((size_t)16)
+#define THREAD_FLOATS                                                                              \
+    ((size_t)1 << 15) /* minimum per thread: less does not pay for waking a thread up */
 
 struct sums_task {
     const float *const *fp32;
@@ -29,7 +30,7 @@ void sums_use_threads(int threads)
     sums_threads = threads;
 }
 
-/* Threads treat denormals as the caller does. */
+/* The threads inherit the caller's treatment of denormals. */
 static void sums_share(const struct sums_task *task, size_t n, sums_body *body)
 {
 #ifdef _OPENMP

@@ -1,5 +1,5 @@
-/* Sums of the gradients of several ranks in fp32 and bf16, and copies. OpenMP threads share large
- * ranges; the bits do not depend on them. */
+/* Sums of gradients of several ranks in fp32 and bf16, and conversions. OpenMP threads share large
+ * ranges; the number of threads does not affect the result. */
 #pragma once
 
 #include <stddef.h>
@@ -7,17 +7,17 @@
 
 typedef uint16_t __attribute__((may_alias)) sums_bf16_t;
 
-/* Number of threads for later calls by the calling thread; initially 1. */
+/* Sets the number of threads for later calls by the calling thread; initially 1. */
 void sums_use_threads(int threads);
 
-/* to[i] = sum of from[0..ranks)[i] for i < n, pairwise: the largest power of two below `ranks`
- * first, then the rest. `to` may be one of `from`. */
+/* Sets to[i] to the sum of from[0..ranks)[i] for i < n, pairwise: the largest power of two below
+ * `ranks` first, then the rest. `to` may be one of `from`. */
 void sums_fp32(const float *const *from, int ranks, size_t n, float *to);
 
-/* Adds in fp32 in the order of the ranks, then rounds. */
+/* Adds in fp32 in the order of the ranks, then rounds to bf16. */
 void sums_bf16(const sums_bf16_t *const *from, int ranks, size_t n, sums_bf16_t *to);
 
 void sums_copy(const float *from, float *to, size_t n);
-/* To nearest even; a NaN stays one. */
+/* Rounds to nearest even; a NaN stays a NaN. */
 void sums_round(const float *from, sums_bf16_t *to, size_t n);
 void sums_widen(const sums_bf16_t *from, float *to, size_t n);

@@ -5,7 +5,7 @@
 
 #include "common/rng.h"
 
-/* Random crops: area as a fraction of the image's, aspect as width / height */
+/* Random crops: area as a fraction of the image's area, aspect as width / height. */
 static const struct crop_rule {
     double min_area, min_aspect, max_aspect;
     int attempts;
@@ -15,9 +15,9 @@ static const struct crop_rule {
     [JOB_PREPROCESS_TORCHVISION] = {0.08, 3.0 / 4, 4.0 / 3, 10 },
 };
 
-/* TensorFlow's GenerateRandomCrop (core/kernels/image/sample_distorted_bounding_box_op.cc): a
- * height uniform between those of the smallest and the largest area at this aspect, in single
- * precision as there. Its offsets exclude the last one. */
+/* TensorFlow's GenerateRandomCrop (core/kernels/image/sample_distorted_bounding_box_op.cc): the
+ * height is uniform between those of the smallest and the largest area at this aspect, in single
+ * precision as in TensorFlow. The last possible offset is never drawn, as in TensorFlow. */
 static bool augment_tf_crop(int width, int height, float min_area, float aspect, struct rng *r,
                             struct resample_box *box)
 {
@@ -53,7 +53,7 @@ static bool augment_tf_crop(int width, int height, float min_area, float aspect,
 static bool augment_tf_box(const struct crop_rule *rule, int width, int height, struct rng *r,
                            struct resample_box *box)
 {
-    const double min_covered = 0.1; /* of the whole image, the op's only bounding box */
+    const double min_covered = 0.1; /* of the op's only bounding box, which is the whole image */
 
     for (int i = 0; i < rule->attempts; i++) {
         float aspect = (float)rng_range(r, rule->min_aspect, rule->max_aspect);
@@ -109,8 +109,7 @@ static void augment_random_crop(enum job_preprocess family, int width, int heigh
 void augment_plan_train(enum job_preprocess family, struct augment_parts parts, int width,
                         int height, int size, struct rng *r, struct augment_plan *plan)
 {
-    bool flip =
-        rng_u32(r) >> 31; /* drawn first, because the crop takes a varying number of draws */
+    bool flip = rng_u32(r) >> 31; /* drawn first, because the number of draws for the crop varies */
 
     if (parts.crop && family != JOB_PREPROCESS_WHOLE)
         augment_random_crop(family, width, height, size, r, plan);
@@ -141,11 +140,11 @@ static void augment_torchvision_eval(int width, int height, int size, struct aug
         .resized_height = width <= height ? (int)((int64_t)side * height / width) : side,
     };
     plan->left =
-        (int)lrint((plan->resized_width - size) / 2.0); /* half to even, as Python rounds */
+        (int)lrint((plan->resized_width - size) / 2.0); /* rounds half to even, like Python */
     plan->top = (int)lrint((plan->resized_height - size) / 2.0);
 }
 
-/* Single precision and an integral central offset, as in the reference. */
+/* Uses single precision and an integral offset of the centre, like the reference. */
 static void augment_mlperf_eval(int width, int height, int size, struct augment_plan *plan)
 {
     float scale = roundf((float)size * 256 / 224) / (float)(width < height ? width : height);
@@ -183,10 +182,10 @@ void augmenter_free(struct augmenter *a)
     *a = (struct augmenter){0};
 }
 
-/* From this ratio on an image is decoded at half its size: at least two of its pixels remain per
- * pixel of the result, and the mean of a triangle filter over them differs by less than 0.5/255 on
- * average (measured: doc/engine-log.md). TensorFlow's filters take single pixels and would differ
- * more. */
+/* Images are decoded at half their size from this reduction on. At least two pixels of the
+ * half-size image then remain for each pixel of the result, and the mean of a triangle filter over
+ * them differs by less than 0.5/255 on average (measured: doc/engine-log.md). TensorFlow's filters
+ * take single pixels, so the difference would be larger for them. */
 #define HALVE_FROM 4
 
 static bool augment_may_be_halved(enum job_preprocess family, const struct augment_plan *p)
@@ -206,7 +205,8 @@ static struct resample_box augment_decoded_box(const struct resample_box *box, b
                                  (box->y + box->height + 1) / 2 - y};
 }
 
-/* Filter of one axis: `size` pixels from `first` of the box [start, start + length), resized. */
+/* Makes the filter of one axis: `size` pixels from `first` on of the box [start, start + length)
+ * after resizing it to `resized` pixels. */
 static int augment_make_filter(struct resample_filter *f, enum job_preprocess family, bool halved,
                                int start, int length, int resized, int first, int size,
                                struct error *e)
@@ -281,14 +281,14 @@ int augment_apply(struct augmenter *a, enum job_preprocess family, const struct 
 {
     struct resample_output output = augment_output_of(family, part->grey ? 1 : 3);
     struct resample_box box = augment_decoded_box(&plan->box, part->halved);
-    size_t room = (size_t)box.width * (size_t)in->channels + 1;
+    size_t floats = (size_t)box.width * (size_t)in->channels + 1;
 
-    if (room > a->row_room) {
+    if (floats > a->row_capacity) {
         free(a->row);
-        a->row = malloc(room * sizeof *a->row);
-        a->row_room = a->row ? room : 0;
+        a->row = malloc(floats * sizeof *a->row);
+        a->row_capacity = a->row ? floats : 0;
         if (!a->row)
-            return error_set(e, ERR_NO_MEMORY, "no memory for a row of %zu values", room);
+            return error_set(e, ERR_NO_MEMORY, "no memory for a row of %zu values", floats);
     }
     box.x -= part->x;
     box.y -= part->y;
@@ -302,9 +302,9 @@ static double augment_normal(struct rng *r)
     return radius * cos(2 * M_PI * rng_unit(r));
 }
 
-/* Logarithm of a number from Gamma(shape, 1): Marsaglia and Tsang, "A simple method for generating
- * gamma variables", 2000, including their step from shape + 1 to shape. A logarithm, because for a
- * small shape most numbers underflow a double. */
+/* Draws the logarithm of a Gamma(shape, 1) variate: Marsaglia and Tsang, "A simple method for
+ * generating gamma variables", 2000, including their step from shape + 1 to shape. The logarithm,
+ * because for a small shape most variates underflow a double. */
 static double augment_log_gamma(struct rng *r, double shape)
 {
     double boost = shape < 1 ? log(1 - rng_unit(r)) / shape : 0;

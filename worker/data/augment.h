@@ -1,7 +1,7 @@
 /*
- * From a JPEG to the normalised square that the network gets. Families:
+ * Turns an image into the normalised square that is the network's input. Families:
  *
- * tpu: TensorFlow's tpu/models/official/resnet/resnet_preprocessing.py (the BKM's). Training:
+ * tpu: TensorFlow's tpu/models/official/resnet/resnet_preprocessing.py (used by the BKM). Training:
  * sample_distorted_bounding_box (aspect 3/4 to 4/3, area 0.08 to 1 of which at least 0.1 must be
  * covered, 10 attempts), or the evaluation's crop if that fails or yields the whole image; resized,
  * then flipped. Evaluation: the centre square of 224/(224+32) = 0.875 of the short side. TF 1's
@@ -9,23 +9,23 @@
  *
  * mlperf: the MLPerf training reference's imagenet_preprocessing.py. Training: the same op (aspect
  * 0.75 to 1.33, area 0.05 to 1, 0.1 covered, 100 attempts, else the whole image); flipped, then
- * resized. Evaluation: short side to size*256/224, centre crop. TF 1's bilinear resize. 0..255
- * minus the mean 123.68 116.78 103.94, no deviation.
+ * resized. Evaluation: short side to size*256/224, centre crop. TF 1's bilinear resize. Values
+ * 0..255 minus the mean 123.68 116.78 103.94, not divided by a deviation.
  *
  * torchvision: RandomResizedCrop (area 0.08 to 1, log-uniform aspect 3/4 to 4/3, 10 attempts, else
  * a centre crop of the nearest aspect), flip. Evaluation: short side to size*256/224, centre crop.
- * Pillow's antialiased bilinear, 8 bits.
+ * Pillow's antialiased bilinear resize with 8 bits.
  *
  * whole: the whole image, as in the MNIST examples: never cropped, resized only if its size differs
- * (torchvision's filter, each side independently); /255 only.
+ * (torchvision's filter, each axis independently). Values divided by 255 only.
  *
- * tpu and torchvision: /255, minus the mean .485 .456 .406, divided by the deviation .229 .224
- * .225. The transformation of an image is first computed as a plan, which a test can repeat
- * independently.
+ * tpu and torchvision: values divided by 255, minus the mean .485 .456 .406, divided by the
+ * deviation .229 .224 .225. The transformation of an image is first computed as a plan, which a
+ * test can apply independently.
  *
- * Mixup (Zhang et al., arXiv:1710.09412) mixes a batch with itself reversed, image i with image
- * n-1-i, by one weight for the whole global batch. The loss is that of the soft labels: lambda
- * CE(label of i) + (1 - lambda) CE(label of n-1-i) (model_mix).
+ * Mixup (Zhang et al., arXiv:1710.09412) mixes a batch with itself in reverse order, image i with
+ * image n-1-i, with one weight for the whole global batch. The loss is that of the soft labels:
+ * lambda CE(label of i) + (1 - lambda) CE(label of n-1-i) (model_mix).
  */
 #pragma once
 
@@ -37,22 +37,22 @@
 #include "common/job/job_spec.h"
 #include "common/rng.h"
 
-/* Random parts in training; without crop, the evaluation's crop is used. */
+/* Which random parts apply in training. Without crop, the evaluation's crop is used. */
 struct augment_parts {
     bool crop, flip;
 };
 
-/* Crop the box, resize it to resized_width x resized_height, take the window of the network's size
- * at (left, top), mirror it (mlperf: mirror before resizing). */
+/* The steps in order: crop the box, resize it to resized_width x resized_height, cut the window of
+ * the network's size at (left, top), mirror it (mlperf: mirror before resizing). */
 struct augment_plan {
     struct resample_box box;
     int resized_width, resized_height;
     int left, top;
     bool flip;
-    bool never_halved; /* set for decoders that only produce the full size */
+    bool never_halved; /* set for decoders that only decode at full size */
 };
 
-/* size: of the square. Flip and crop are drawn independently. */
+/* size: side of the resulting square. Flip and crop are drawn independently. */
 void augment_plan_train(enum job_preprocess family, struct augment_parts parts, int width,
                         int height, int size, struct rng *r, struct augment_plan *plan);
 void augment_plan_eval(enum job_preprocess family, int width, int height, int size,
@@ -62,24 +62,27 @@ void augment_plan_eval(enum job_preprocess family, int width, int height, int si
 struct augmenter {
     struct resample_filter rows, columns;
     float *row;
-    size_t row_room; /* floats */
+    size_t row_capacity; /* capacity of row, in floats */
 };
 void augmenter_free(struct augmenter *a);
 
-/* Makes the filters of a plan for augment_apply and sets *needed to the part of the image they
- * read. If torchvision's crop is at least four times the result, that is the image at half its
- * size, which changes the result by 0.5/255 on average at most. ERR_NO_MEMORY. */
+/* Makes the filters of a plan for augment_apply, and sets *needed to the rectangle of the image
+ * they read. If torchvision's crop is at least four times the size of the result, the rectangle is
+ * of the image decoded at half its size, which changes the result by 0.5/255 on average at most.
+ * Returns 0 or ERR_NO_MEMORY. */
 int augment_prepare(struct augmenter *a, enum job_preprocess family,
                     const struct augment_plan *plan, int size, struct jpeg_rectangle *needed,
                     struct error *e);
 
-/* Writes (size, size, 3) floats, or one channel if part->grey. in: `part` of the image. */
+/* Writes (size, size, 3) floats, or (size, size, 1) if part->grey. in: the pixels of `part`. */
 int augment_apply(struct augmenter *a, enum job_preprocess family, const struct augment_plan *plan,
                   const struct jpeg_pixels *in, const struct jpeg_rectangle *part, float *out,
                   struct error *e);
 
-/* Weight of a step, from Beta(alpha, alpha); equal on all ranks and accumulated batches. */
+/* Returns the mixing weight of a step, drawn from Beta(alpha, alpha); the same on all ranks and for
+ * all accumulated batches of the step. */
 double mixup_lambda(double alpha, int64_t seed, int64_t epoch, int64_t step);
 
-/* to[i] = lambda from[i] + (1 - lambda) from[n-1-i], `floats` numbers each; may be in place. */
+/* Sets to[i] = lambda from[i] + (1 - lambda) from[n-1-i] for n images of `floats` numbers. `to` may
+ * be `from`. */
 void mixup_images(float *to, const float *from, int n, size_t floats, double lambda);

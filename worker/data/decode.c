@@ -43,7 +43,7 @@ static int decode_check_label(const struct loader_config *c, const struct datase
     if (image->label >= 0 && image->label < c->classes)
         return 0;
     if (dataset_format(c->dataset) == DATASET_FOLDER)
-        return error_set(e, ERR_INVALID, "this is class number %d, but model.classes is %d",
+        return error_set(e, ERR_INVALID, "its class number is %d, but model.classes is %d",
                          image->label, c->classes);
     return error_set(
         e, ERR_INVALID,
@@ -64,7 +64,8 @@ static void decode_plan_image(const struct loader_config *c, int size, int64_t e
     }
 }
 
-/* The content of a file in a class folder decides its format; shards contain JPEGs. */
+/* Files of class folders may have any supported format, recognised by content; shards contain
+ * JPEGs. */
 static int decode_pixels(struct decode_scratch *s, const struct loader_config *c, int size,
                          int64_t epoch, int64_t index, const struct dataset_image *image,
                          float *out, struct error *e)

@@ -1,4 +1,4 @@
-/* Reads, decodes, augments and normalises one image into its place in a batch */
+/* Reads, decodes, augments and normalises one image and writes it into a batch. */
 #pragma once
 
 #include "common/image/png.h"
@@ -10,16 +10,16 @@ struct decode_scratch {
     struct jpeg_decoder *decoder;
     struct png_decoder png;
     struct augmenter augmenter;
-    float *image; /* with bf16: the image before rounding */
+    float *image; /* bf16 only: the image before rounding */
 };
 
 int decode_scratch_init(struct decode_scratch *s, const struct loader_config *config,
                         struct error *e);
 void decode_scratch_free(struct decode_scratch *s);
 
-/* Writes (size, size, channels) floats, or bf16 if configured, and the label. Sets *bad if only
- * this image is broken, with an error that names file, offset and the decoder's message; other
- * errors end the run. */
+/* Writes (size, size, channels) floats, or bf16 if configured, and the label. Sets *bad if the
+ * error concerns only this image; it then names the file, the offset and the decoder's message.
+ * Other errors end the run. */
 int decode_image(struct decode_scratch *s, const struct loader_config *config, int size,
                  int64_t epoch, int64_t index, void *out, int32_t *label, bool *bad,
                  struct error *e);

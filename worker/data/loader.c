@@ -1,6 +1,6 @@
-/* A ring of depth + 1 slots: the caller has one, the others are filled ahead. Threads take runs of
- * a few images of the oldest unfinished batch, so that one more thread also shortens the wait for
- * the next batch. Results do not depend on timing. */
+/* A ring of depth + 1 slots: the caller holds one, the others are filled ahead. A thread takes a
+ * few images at a time of the oldest unfinished batch, so that an additional thread also shortens
+ * the wait for the next batch. Results do not depend on timing. */
 #include "worker/data/loader.h"
 
 #include <inttypes.h>
@@ -22,47 +22,49 @@
 #include "worker/data/sampler.h"
 #include "worker/team/parallel.h"
 
-#define RUN              8   /* images a thread takes at a time */
-#define JUDGED_FROM      100 /* images seen before the share of bad ones is judged */
+#define RUN              8   /* images that a thread takes at a time */
+#define JUDGED_FROM      100 /* images read before the share of bad ones is checked */
 #define BAD_SHARE_MAX    0.01
 #define SUBSTITUTE_TRIES 32
-/* A thread is added if the caller waits for more than this share of its work, and these seconds. */
+/* A thread is added if the caller waits longer than this share of its time per batch and than this
+ * time. */
 #define WAIT_SHARE   0.02
 #define WAIT_SECONDS 1e-3
 
 struct slot {
-    void *images; /* float or bf16 */
+    void *images; /* float, or bf16 if configured */
     int32_t *labels;
     int64_t *indices;
-    char **bad; /* (batch): error message of the image, or NULL */
+    char **bad; /* (batch): error message of each bad image, else NULL */
     struct sampler_batch batch;
-    int image_size;     /* of the batch */
-    size_t image_bytes; /* of each of its images, which are contiguous */
-    int taken, done;    /* numbers of images; under the lock */
+    int image_size;     /* of this batch */
+    size_t image_bytes; /* of one image of this batch; images are contiguous */
+    int taken, done;    /* number of images; guarded by the lock */
     bool ready;
-    int failed_at; /* first image that ends the run, or -1 */
+    int failed_at; /* lowest image with an error that ends the run, or -1 */
     struct error failure;
 };
 
 struct loader {
     struct loader_config config;
-    size_t image_bytes; /* of the largest image */
-    float *mixed;       /* synthetic with mixup: result of mixing, because the slots are reused */
+    size_t image_bytes; /* of one image of the largest size */
+    float *mixed; /* synthetic images with mixup: the mixed batch, because the slots are reused
+                     unchanged */
     struct slot *slots;
     int slot_count;
     pthread_t *threads;
     int thread_count;
     pthread_mutex_t lock;
     pthread_cond_t slot_free, slot_ready;
-    /* Numbers of batches; under the lock */
-    int64_t filling;  /* being filled by threads */
-    int64_t released; /* returned by the caller */
-    int able;         /* threads that fill, or will */
+    /* Numbers of batches, and of threads; guarded by the lock */
+    int64_t filling;  /* batch being filled */
+    int64_t released; /* batches returned by the caller */
+    int able;         /* threads that fill or will start to */
     bool stop;
-    double fill_seconds; /* spent by threads on filled_images */
+    double fill_seconds; /* time the threads spent on filled_images */
     int64_t filled_images;
     int64_t next;
-    double given_at; /* time of the last loader_next; 0: none */
+    double given_at; /* time of the last loader_next; 0: not called yet */
     int64_t bad;
     bool failed;
     struct error failure;
@@ -83,7 +85,7 @@ static size_t loader_number_bytes(const struct loader_config *c)
 static void loader_fail_slot(struct loader *l, struct slot *s, int i, const struct error *e)
 {
     pthread_mutex_lock(&l->lock);
-    if (s->failed_at < 0 || i < s->failed_at) { /* the first one, whatever the timing */
+    if (s->failed_at < 0 || i < s->failed_at) { /* keep the first one, whatever the timing */
         s->failed_at = i;
         s->failure = *e;
     }
@@ -119,7 +121,8 @@ static void loader_copy_image(struct slot *s, int to, int from)
     s->indices[to] = s->indices[from];
 }
 
-/* Without any good image in the batch, tries the following ones of the data set. */
+/* Replaces bad image i by another image of the batch, or, if all are bad, by the next good one of
+ * the data set. */
 static void loader_substitute(struct loader *l, struct decode_scratch *scratch, struct slot *s,
                               int i)
 {
@@ -178,7 +181,8 @@ static double loader_lambda_of(const struct loader *l, const struct slot *s)
 {
     if (l->config.mixup <= 0 || l->config.role != DATASET_TRAIN)
         return 1;
-    /* The weight must not differ between ranks, some of which may have begun the next epoch. */
+    /* With epoch_images the ranks may be in different epochs at a step, but must use the same
+     * weight. */
     int64_t epoch = l->config.epoch_images ? 0 : s->batch.epoch;
     return mixup_lambda(l->config.mixup, l->config.seed, epoch, s->batch.step);
 }
@@ -191,7 +195,8 @@ static void loader_mix(const struct loader *l, const struct slot *s, float *to)
                      lambda);
 }
 
-/* Waits for work: images [*first, *end) of the slot; NULL at the end. Called with the lock held. */
+/* Waits for work and returns the slot, with its images [*first, *end) to fill; NULL at the end. The
+ * lock must be held. */
 static struct slot *loader_take_run(struct loader *l, int *first, int *end)
 {
     while (!l->stop && l->filling >= l->released + l->slot_count)
@@ -201,7 +206,7 @@ static struct slot *loader_take_run(struct loader *l, int *first, int *end)
     struct slot *s = &l->slots[l->filling % l->slot_count];
     if (s->taken == 0 && !s->ready)
         loader_start_slot(l, s);
-    if (s->batch.n == 0) { /* end of the data; the next thread gets here too */
+    if (s->batch.n == 0) { /* end of the data; wake the next thread, so that it ends too */
         s->ready = true;
         pthread_cond_signal(&l->slot_ready);
         return NULL;
@@ -240,8 +245,8 @@ static void loader_fill_run(struct loader *l, struct decode_scratch *scratch, st
     pthread_mutex_unlock(&l->lock);
 }
 
-/* `count` threads cannot start. Returns how many others continue; with none, the next batch
- * fails. */
+/* Records that `count` threads could not start. Returns the number of remaining ones; if there are
+ * none, the next batch fails. */
 static int loader_lose_threads(struct loader *l, int count, const struct error *e)
 {
     pthread_mutex_lock(&l->lock);
@@ -268,7 +273,7 @@ static void *loader_prefetch(void *argument)
     if (decode_scratch_init(&scratch, &l->config, &e)) {
         int able = loader_lose_threads(l, 1, &e);
         if (able)
-            log_warning("a prefetch thread cannot begin: %s; %d go on", e.text, able);
+            log_warning("a prefetch thread cannot start: %s; continuing with %d", e.text, able);
         return NULL;
     }
     pthread_mutex_lock(&l->lock);
@@ -295,11 +300,11 @@ static int loader_check_phase(const struct loader_config *c, const struct loader
     int64_t mine = loader_step_images(c, p->batch);
 
     if (p->batch < 1 || p->steps_per_epoch < 1 || p->first_epoch < 0 || p->first_image < 0)
-        return error_set(e, ERR_INTERNAL, "the loader was given a phase that makes no sense");
+        return error_set(e, ERR_INTERNAL, "loader: invalid phase");
     if (p->steps_per_epoch > c->images / (mine * c->world))
         return error_set(e, ERR_INVALID,
-                         "%" PRId64 " steps of %" PRId64 " images on each of %d ranks are more "
-                         "than the %" PRId64 " images of an epoch",
+                         "%" PRId64 " steps of %" PRId64 " images on each of %d ranks exceed "
+                         "the %" PRId64 " images of an epoch",
                          p->steps_per_epoch, mine, c->world, c->images);
     return 0;
 }
@@ -319,7 +324,7 @@ static int loader_check_epoch(const struct loader_config *c, struct error *e)
         (!c->epoch_images && c->first_epoch_shift < 0 &&
          (c->first_step - first.step) % first.steps_per_epoch == 0) ||
         (c->epoch_images && (c->epoch_images < batch || c->epoch_images > c->images)))
-        return error_set(e, ERR_INTERNAL, "the loader was given a place that is not in the epoch");
+        return error_set(e, ERR_INTERNAL, "loader: first position outside the epoch");
     return 0;
 }
 
@@ -331,10 +336,10 @@ static int loader_check_config(const struct loader_config *c, struct error *e)
         c->rank >= c->world || (c->bf16 && c->mixup > 0) || c->depth < 1 || c->threads < 0 ||
         c->images < 1 ||
         (train && (c->first_step < 0 || c->steps_per_epoch < 1 || c->batches_per_step < 0)))
-        return error_set(e, ERR_INTERNAL, "the loader was given a number that makes no sense");
+        return error_set(e, ERR_INTERNAL, "loader: invalid configuration");
     if (c->dataset && c->images > dataset_images(c->dataset))
         return error_set(e, ERR_INVALID,
-                         "%" PRId64 " images are asked for, but the data set holds only %" PRId64,
+                         "%" PRId64 " images requested, but the data set has only %" PRId64,
                          c->images, dataset_images(c->dataset));
     return train ? loader_check_epoch(c, e) : 0;
 }
@@ -352,7 +357,7 @@ static int loader_make_slots(struct loader *l, struct error *e)
         s->indices = xcalloc(n, sizeof *s->indices);
         s->bad = xcalloc(n, sizeof *s->bad);
         if (!s->images)
-            return error_set(e, ERR_NO_MEMORY, "no memory for %d batches of %zu bytes ahead",
+            return error_set(e, ERR_NO_MEMORY, "no memory to prefetch %d batches of %zu bytes",
                              l->slot_count, bytes);
     }
     if (l->config.mixup > 0 && !l->config.dataset && !(l->mixed = aligned_alloc(64, bytes)))
@@ -372,7 +377,8 @@ static int loader_start_threads(struct loader *l, int wanted, struct error *e)
     if (!l->threads)
         l->threads = xcalloc((size_t)loader_max_threads(l), sizeof *l->threads);
     pthread_mutex_lock(&l->lock);
-    l->able += wanted - l->thread_count; /* before the first thread can fail */
+    l->able +=
+        wanted - l->thread_count; /* before the threads start, as one of them may fail at once */
     pthread_mutex_unlock(&l->lock);
     for (; l->thread_count < wanted; l->thread_count++) {
         int reason =
@@ -387,10 +393,11 @@ static int loader_start_threads(struct loader *l, int wanted, struct error *e)
     return 0;
 }
 
-/* Random images with mean 0 and deviation 1, and labels; different per slot, rank and seed. */
+/* Fills a slot with random images of mean 0 and deviation 1 and random labels, which depend on
+ * slot, rank and seed. */
 static int loader_fill_synthetic(struct loader *l, int number, struct error *e)
 {
-    const float half_width = 1.7320508f; /* sqrt(3): uniform with deviation 1 */
+    const float half_width = 1.7320508f; /* sqrt(3): a uniform distribution of deviation 1 */
     const struct loader_config *c = &l->config;
     struct slot *s = &l->slots[number];
     size_t floats = loader_image_floats(c), left = loader_max_floats(c), all = left;
@@ -403,11 +410,11 @@ static int loader_fill_synthetic(struct loader *l, int number, struct error *e)
         int64_t image = ((int64_t)number * c->world + c->rank) * c->batch + i;
         struct rng r = rng_stream(c->seed, c->role, image, RNG_SYNTHETIC);
         s->labels[i] = (int32_t)rng_below(&r, (uint32_t)c->classes);
-        size_t own = floats < left ? floats : left; /* smaller images are packed */
-        for (size_t k = 0; k < own; k++)
+        size_t n = floats < left ? floats : left; /* smaller images are contiguous too */
+        for (size_t k = 0; k < n; k++)
             to[k] = half_width * (2 * 0x1p-32f * (float)rng_u32(&r) - 1);
-        to += own;
-        left -= own;
+        to += n;
+        left -= n;
     }
     if (c->bf16) {
         bf16_from_floats(images, all, s->images);
@@ -510,16 +517,15 @@ static struct slot *loader_wait_ready(struct loader *l)
     return ready ? s : NULL;
 }
 
-/* Counts when the batch is handed over, so that the count does not depend on timing. */
+/* Counts bad images when the batch is returned, so that the count does not depend on timing. */
 static void loader_count_bad(struct loader *l, struct slot *s)
 {
     for (int i = 0; i < s->batch.n; i++) {
         if (!s->bad[i])
             continue;
         l->bad++;
-        log_warning("an image does not decode and is %s: %s",
-                    l->config.role == DATASET_EVAL ? "counted as wrong"
-                                                   : "replaced by another image",
+        log_warning("cannot decode an image, %s: %s",
+                    l->config.role == DATASET_EVAL ? "counting it as wrong" : "using another one",
                     s->bad[i]);
     }
     loader_forget_bad(l, s);
@@ -529,28 +535,28 @@ int loader_judge_bad(int64_t bad, int64_t seen, bool end, struct error *e)
 {
     if ((seen < JUDGED_FROM && !end) || (double)bad <= BAD_SHARE_MAX * (double)seen)
         return 0;
-    char share[NUMBER_BYTES], most[NUMBER_BYTES];
+    char share[NUMBER_BYTES], limit[NUMBER_BYTES];
     return error_set(e, ERR_INVALID,
                      "%" PRId64 " of the %" PRId64
-                     " images read so far do not decode (%s %%); at most %s %% may; the log names "
-                     "each",
+                     " images read so far could not be decoded (%s %%, the limit is %s %%); "
+                     "the log names each of them",
                      bad, seen, number_percent((double)bad, (double)seen, share),
-                     number_percent(BAD_SHARE_MAX, 1, most));
+                     number_percent(BAD_SHARE_MAX, 1, limit));
 }
 
-/* Enough to fill a batch while the caller works on one, but at least one more than now, because the
- * disk may be slow. Superfluous threads sleep. */
+/* Returns how many threads fill a batch while the caller works on one, but at least one more than
+ * now, because the disk may be slow. Superfluous threads sleep. */
 static int loader_threads_wanted(struct loader *l, int images, double work_seconds)
 {
-    int most = loader_max_threads(l), wanted = l->thread_count + 1;
+    int max = loader_max_threads(l), wanted = l->thread_count + 1;
 
     pthread_mutex_lock(&l->lock);
     double fill = l->filled_images ? l->fill_seconds / (double)l->filled_images : 0;
     pthread_mutex_unlock(&l->lock);
     double needed = ceil(fill * images / work_seconds);
     if (needed > wanted)
-        wanted = needed < most ? (int)needed : most;
-    return wanted < most ? wanted : most;
+        wanted = needed < max ? (int)needed : max;
+    return wanted < max ? wanted : max;
 }
 
 static void loader_add_threads(struct loader *l, int images, double work_seconds,
@@ -563,16 +569,12 @@ static void loader_add_threads(struct loader *l, int images, double work_seconds
         wait_seconds < WAIT_SHARE * work_seconds || wait_seconds < WAIT_SECONDS)
         return;
     if (loader_start_threads(l, loader_threads_wanted(l, images, work_seconds), &e))
-        log_warning("%s; %d go on", e.text, l->thread_count);
+        log_warning("%s; continuing with %d", e.text, l->thread_count);
     else
-        log_info("rank %d waited %.3g s for a batch that it works %.3g s on: %d prefetch threads "
-                 "instead of %d",
-                 l->config.rank, wait_seconds, work_seconds, l->thread_count, before);
-}
-
-int loader_threads(const struct loader *l)
-{
-    return l->thread_count;
+        log_info(
+            "rank %d waited %.3g s for a batch and computed for %.3g s: using %d prefetch threads "
+            "instead of %d",
+            l->config.rank, wait_seconds, work_seconds, l->thread_count, before);
 }
 
 static int loader_take_ready(struct loader *l, struct slot **out, struct error *e)
@@ -593,7 +595,7 @@ static int loader_take_ready(struct loader *l, struct slot **out, struct error *
 
 static void loader_next_synthetic(struct loader *l, struct slot **out)
 {
-    /* A resumed run uses the same slot. */
+    /* The slot depends on the step, so that a resumed run uses the same synthetic images. */
     int per_step = l->config.batches_per_step ? l->config.batches_per_step : 1;
     *out = &l->slots[(l->config.first_step * per_step + l->next) % l->slot_count];
     (*out)->batch = sampler_batch(&l->config, l->next, (*out)->indices);
@@ -635,15 +637,18 @@ int loader_next(struct loader *l, struct loader_batch *batch, struct error *e)
         .epoch = s->batch.epoch,
         .step = s->batch.step,
         .next_epoch_at = s->batch.next_epoch_at,
+        .threads = l->thread_count,
         .lambda = lambda,
         .wait_seconds = clock_monotonic() - started,
     };
     trace_since(started, "phase", "data");
-    if (s->batch.n == 0) /* stay at the end */
+    if (s->batch.n == 0) /* later calls return the end again */
         return 0;
     l->next++;
-    if (l->config.dataset)
+    if (l->config.dataset) {
         loader_add_threads(l, batch->n, worked, batch->wait_seconds);
+        batch->threads = l->thread_count;
+    }
     l->given_at = clock_monotonic();
     return 0;
 }

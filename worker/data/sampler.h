@@ -1,13 +1,14 @@
-/* Selects the images of a rank's batches (rules: loader.h). Stateless and thread-safe. */
+/* Selects the images of a rank's batches in the order described in loader.h. Stateless and
+ * thread-safe. */
 #pragma once
 
 #include "worker/data/loader_config.h"
 
 struct sampler_batch {
-    int n;               /* 0: after the last one */
-    int64_t epoch, step; /* evaluation: epoch 0, number of the run of images */
-    int next_epoch_at;   /* first image of epoch + 1, or n */
+    int n;               /* 0: there are no more batches */
+    int64_t epoch, step; /* in evaluation: epoch 0, and the number of the group of images */
+    int next_epoch_at;   /* first image of the next epoch, or n */
 };
 
-/* Fills indices (loader_max_images) with the images of batch k = 0, 1, ... of the loader. */
+/* Fills indices (loader_max_images) with the images of the loader's batch k = 0, 1, ... */
 struct sampler_batch sampler_batch(const struct loader_config *config, int64_t k, int64_t *indices);

@@ -18,7 +18,7 @@
 #include "worker/kernels/bf16.h"
 #include "worker/kernels/gemm.h"
 
-#define VALUE_BYTES 1024 /* longer values of variables are truncated */
+#define VALUE_BYTES 1024 /* longer values of environment variables are truncated */
 
 extern char **environ;
 
@@ -57,7 +57,8 @@ static void machine_add_library(void *context, const char *name, const char *hex
         json_object_set_new(context, name, json_text_or_null(hex));
 }
 
-/* Variables that affect kernels, threads, libraries and communication. "NAME*" is a prefix. */
+/* Environment variables that affect kernels, threads, libraries and communication. "NAME*" is a
+ * prefix. */
 static bool machine_reports_variable(const char *variable)
 {
     static const char *const names[] = {
@@ -79,7 +80,7 @@ static bool machine_reports_variable(const char *variable)
 
 static json_t *machine_environment(void)
 {
-    json_t *told = json_object();
+    json_t *values = json_object();
     char name[JOB_ENV_NAME_BYTES];
 
     for (char **at = environ; at && *at; at++) {
@@ -87,9 +88,9 @@ static json_t *machine_environment(void)
             continue;
         const char *value = job_env_split(*at, name);
         json_t *text = json_stringn(value, strnlen(value, VALUE_BYTES));
-        json_object_set_new(told, name, text ? text : json_string("(not UTF-8)"));
+        json_object_set_new(values, name, text ? text : json_string("(not UTF-8)"));
     }
-    return told;
+    return values;
 }
 
 json_t *machine_facts(bool in_bf16)
@@ -125,7 +126,8 @@ json_t *machine_data(const char *path, const struct dataset *data)
 
 /* ---- train-worker --provenance */
 
-/* The job's variables take effect when a program is loaded, so execute it again with them. */
+/* Executes this program again with the job's environment variables, because libraries read them
+ * when they are loaded. */
 static void machine_load_again_with(const struct job_spec *spec, const char *job_file)
 {
     static const char mark[] = "TRAIND_PROVENANCE";

@@ -17,11 +17,11 @@
 #include "worker/provenance/machine.h"
 
 #define FORMAT      1
-#define HOSTS_NAMED 64 /* per kind of machine */
+#define HOSTS_NAMED 64 /* listed per kind of machine */
 
 /* ---- the machines */
 
-/* The first rank of each machine returns its facts, the others NULL. */
+/* Returns the facts on the first rank of each machine, NULL on other ranks. */
 static char *provenance_facts_of_this(const struct run *r)
 {
     if (traincomm_host_rank(r->comm) != 0)
@@ -62,7 +62,7 @@ static void provenance_add_machine(json_t *kinds, json_t *facts)
     json_object_set_new(kind, "ranks", json_integer(ranks));
 }
 
-/* [{"facts", "hosts", "ranks"}] -> [{...facts, "hosts", "ranks"}], a new array. */
+/* Turns [{"facts", "hosts", "ranks"}] into a new array [{...facts, "hosts", "ranks"}]. */
 static json_t *provenance_flat_kinds(json_t *kinds)
 {
     json_t *out = json_array(), *kind;
@@ -111,7 +111,7 @@ static int provenance_gather_machines(struct run *r, json_t **machines, struct e
 
 /* ---- inputs */
 
-/* Digest of a JSON document, independent of white space. Steals the reference. */
+/* Returns the digest of a JSON document, independent of white space. Steals the reference. */
 static json_t *provenance_digest_of_json(json_t *value)
 {
     char hex[DIGEST_BYTES];
@@ -147,7 +147,8 @@ static json_t *provenance_init(const struct run *r)
                      "xxh128", provenance_digest_of_file(r->init_path));
 }
 
-/* What decides the bits of the gradients' sums and is known at the start; NULL with one rank. */
+/* Returns what determines the bits of the gradients' sums and is known at the start; NULL with one
+ * rank. */
 static const char *provenance_way_of(const struct run *r,
                                      const struct traincomm_gradients *gradients)
 {
@@ -223,7 +224,7 @@ int provenance_begin(struct run *r, const struct traincomm_gradients *gradients,
     if (r->rank == 0) {
         r->provenance = provenance_attempt_facts(r, provenance_way_of(r, gradients), machines);
         if (provenance_write(r, &why)) {
-            snprintf(message, sizeof message, "no provenance: %s", why.text);
+            snprintf(message, sizeof message, "cannot write provenance.json: %s", why.text);
             status = run_warn(r, r->from.step, message, e);
         }
     }
@@ -244,7 +245,7 @@ void provenance_evaluation(struct run *r, int64_t step, const struct evaluation 
     digest_chain_add(&r->evaluations, numbers, 5);
 }
 
-/* Over all tensors in torch's layout, which does not depend on the engine's. */
+/* Digests all tensors in torch's layout, which does not depend on the engine's. */
 static json_t *provenance_weights_digest(const struct model *m)
 {
     char hex[DIGEST_BYTES];
@@ -276,5 +277,5 @@ void provenance_end(struct run *r, const char *status, int64_t steps)
                   json_text_or_null(digest_chain_text(&r->evaluations)));
     json_object_set_new(r->provenance, "result", result);
     if (provenance_write(r, &e))
-        log_warning("no digests of the result in " PROVENANCE_NAME ": %s", e.text);
+        log_warning("cannot add the digests of the result to " PROVENANCE_NAME ": %s", e.text);
 }

@@ -14,7 +14,7 @@
 #include "worker/save/rank_statistics.h"
 #include "worker/watch/stall.h"
 
-#define KEPT_IN_TRAINING 2 /* with checkpoint.keep auto */
+#define KEPT_IN_TRAINING 2 /* number kept during training if checkpoint.keep is "auto" */
 
 struct checkpoint_parts {
     struct optimizer *optimizer;
@@ -60,9 +60,9 @@ static int checkpoint_write_folder(struct run *r, const struct checkpoint_parts 
     file_path(final, NULL, "%s/step-%08lld", checkpoints, (long long)step);
     int status = checkpoint_fill_folder(r, parts, hidden, e);
     if (!status)
-        status = file_remove_tree(final, e); /* left by an earlier attempt */
+        status = file_remove_tree(final, e); /* left over from an earlier attempt */
     if (!status && rename(hidden, final))
-        status = error_set_errno(e, errno, "cannot name the checkpoint %s", final);
+        status = error_set_errno(e, errno, "cannot rename the checkpoint to %s", final);
     if (status)
         return status;
     file_sync_dir(checkpoints);

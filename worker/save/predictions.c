@@ -11,19 +11,19 @@
 #include "common/xalloc.h"
 #include "worker/watch/stall.h"
 
-enum { NAME_BYTES = 128 }; /* as in struct dataset_image */
+enum { NAME_BYTES = 128 }; /* size as in struct dataset_image */
 
 struct prediction {
-    int64_t index; /* in the data set */
-    int32_t label; /* -1: did not decode */
+    int64_t index; /* position in the data set */
+    int32_t label; /* -1: the image could not be decoded */
     int32_t top1;
-    float p; /* softmax probability of top1 */
+    float p; /* softmax probability of class top1 */
 };
 
 struct predictions {
     struct dataset *data; /* borrowed; NULL: synthetic */
     struct prediction *items;
-    size_t count, room;
+    size_t count, capacity;
 };
 
 struct predictions *predictions_create(const struct run *r)
@@ -61,7 +61,7 @@ int predictions_add(struct predictions *p, const struct loader_batch *batch, con
     if (!p)
         return 0;
     size_t count = p->count + (size_t)batch->n;
-    struct prediction *more = array_reserve(p->items, count, &p->room, sizeof *more);
+    struct prediction *more = array_reserve(p->items, count, &p->capacity, sizeof *more);
     if (!more)
         return error_set(e, ERR_NO_MEMORY, "no memory for %zu predictions", count);
     p->items = more;
@@ -80,9 +80,9 @@ static int predictions_by_index(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Quotes the name as in RFC 4180. Puts an apostrophe before a name that a spreadsheet would take
- * for a formula, or that has apostrophes before such a character; removing one restores the
- * name. */
+/* Quotes the name as in RFC 4180. To keep a spreadsheet from reading a name as a formula, prefixes
+ * it with an apostrophe, also if it already has apostrophes before such a character; removing one
+ * always restores the name. */
 static void predictions_print_name(FILE *out, const char *name)
 {
     const char *first = name + strspn(name, "'");
@@ -96,7 +96,7 @@ static void predictions_print_name(FILE *out, const char *name)
     fputc('"', out);
 }
 
-/* For class folders the path is known; a shard's record contains it. */
+/* The name in a class folder is its path; in a shard the record has to be read. */
 static void predictions_name(struct predictions *p, int64_t index, char name[NAME_BYTES])
 {
     struct dataset_image image;

@@ -1,4 +1,5 @@
-/* attempt-N/predictions.csv: file,label,top1,p, one line per image in the order of the data */
+/* attempt-N/predictions.csv: file,label,top1,p, with one line per image in the order of the data
+ * set */
 #pragma once
 
 #include "worker/data/loader.h"
@@ -7,9 +8,9 @@
 struct predictions;
 
 struct predictions *predictions_create(const struct run *r);
-void predictions_destroy(struct predictions *p); /* NULL is fine */
+void predictions_destroy(struct predictions *p); /* accepts NULL */
 
-/* logits (n, classes) of a batch. p NULL: no effect. */
+/* Adds a batch; logits: (n, classes). No effect if p is NULL. */
 int predictions_add(struct predictions *p, const struct loader_batch *batch, const float *logits,
                     int classes, struct error *e);
 

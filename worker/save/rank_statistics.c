@@ -24,18 +24,19 @@ void rank_statistics_average(struct run *r, int64_t step)
     r->averaged_at = step;
 }
 
-/* Statistics of one layer, one row per rank. The first tensor lists the ranks. */
+/* Statistics of one layer, with one row per rank. The first tensor contains the rank numbers. */
 struct rank_tensor {
     char name[NAME_BYTES];
-    size_t offset, channels; /* channels of a row */
+    size_t offset, channels; /* channels: length of a row */
 };
 
-/* Shared memory of this machine, one row per rank: its number, statistics, those of the EMA */
+/* Shared memory of this machine with one row per rank: its number, its statistics, and those of the
+ * EMA */
 struct rank_rows {
     struct run *run;
     struct traincomm_shared *shared;
     int ranks;
-    int found; /* rows read from files */
+    int found; /* number of rows read from files */
     struct rank_tensor *tensors;
     size_t count;
 };
@@ -48,8 +49,8 @@ static int rank_statistics_open_rows(struct rank_rows *rows, struct run *r, stru
     *rows = (struct rank_rows){.run = r, .ranks = traincomm_host_size(r->comm)};
     int status = traincomm_shared_create(r->comm, floats * sizeof(float), &rows->shared);
     if (status)
-        return error_set(e, ERR_NO_MEMORY, "the running statistics of %d ranks: %s", rows->ranks,
-                         traincomm_strerror(status));
+        return error_set(e, ERR_NO_MEMORY, "cannot share the running statistics of %d ranks: %s",
+                         rows->ranks, traincomm_strerror(status));
     *(float *)traincomm_shared_part(rows->shared, traincomm_host_rank(r->comm)) = (float)r->rank;
     return 0;
 }
@@ -116,7 +117,7 @@ static struct safetensors_tensor rank_statistics_entry_of(const struct rank_tens
     };
 }
 
-/* Called by the machine's first rank. */
+/* Call on the machine's first rank only. */
 static int rank_statistics_write_file(struct rank_rows *rows, const char *folder,
                                       char hex[DIGEST_BYTES], struct error *e)
 {
@@ -133,7 +134,7 @@ static int rank_statistics_write_file(struct rank_rows *rows, const char *folder
     return status ? status : digest_file(path, hex, e);
 }
 
-/* Empty strings except for the first rank of each machine. */
+/* hex: the digest of this machine's file, or "" on all but its first rank. */
 static int rank_statistics_gather_digests(struct run *r, const char hex[DIGEST_BYTES],
                                           json_t *digests, struct error *e)
 {
@@ -194,7 +195,8 @@ static float *rank_statistics_read_tensor(struct safetensors *file, const struct
     return NULL;
 }
 
-/* ranks: the file's ranks; NULL: all in order. Returns how many are on this machine. */
+/* Copies the rows of this machine's ranks and returns their number. ranks: the rank of each row in
+ * data; NULL: row i belongs to rank i. */
 static int rank_statistics_take_tensor(const struct rank_rows *rows, const struct rank_tensor *t,
                                        const float *data, const float *ranks, int64_t count)
 {
@@ -236,8 +238,9 @@ static int rank_statistics_read_file(struct rank_rows *rows, const char *path, s
     return status;
 }
 
-/* On the machine's first rank. Its own file suffices if the ranks are on the same machines as
- * before; otherwise it reads those of older versions and of the other machines. */
+/* Call on the machine's first rank only. Its own file suffices if the machine has the same ranks as
+ * when the checkpoint was written; otherwise reads the files of the other machines, or that of
+ * older versions. */
 static int rank_statistics_read_rows(struct rank_rows *rows, struct error *e)
 {
     const struct run *r = rows->run;
@@ -255,8 +258,8 @@ static int rank_statistics_read_rows(struct rank_rows *rows, struct error *e)
     if (status || rows->found == rows->ranks)
         return status;
     return error_set(e, ERR_NOT_FOUND,
-                     "%s has running statistics of %d of the %d ranks of this machine, which must "
-                     "see all of the checkpoint",
+                     "%s has running statistics of only %d of the %d ranks of this machine: make "
+                     "all files of the checkpoint readable on each machine",
                      r->resumed_from, rows->found, rows->ranks);
 }
 
@@ -268,8 +271,8 @@ int rank_statistics_resume(struct run *r, struct error *e)
     if (model_stat_count(r->model) == 0 || !r->from.has_statistics)
         return 0;
     snprintf(message, sizeof message,
-             "the checkpoint has the running statistics of batch norm of each of %lld ranks; the "
-             "run goes on with their average",
+             "the checkpoint has the batch norm statistics of each of %lld ranks; this run "
+             "continues with their average",
              (long long)r->from.world_size);
     if (r->world != r->from.world_size)
         return run_agree(r, run_warn(r, r->from.step, message, e), e);

@@ -82,13 +82,14 @@ int result_write(struct run *r, const struct result *result, struct error *e)
 {
     int64_t memory = result_peak_memory(r->comm);
 
-    if (r->measures_peak) /* after the run: OpenBLAS keeps 20 MB per thread that called it */
+    if (r->measures_peak) /* at the end of the run, because OpenBLAS keeps 20 MB per thread that
+                             called it */
         r->sgemm_gflops = speed_sgemm_peak(r->comm, r->threads);
     int status = energy_finish(r->energy, r->comm, r->report, result->steps, e);
     if (status || r->rank != 0)
         return status;
     provenance_end(r, result->status, result->steps);
-    /* The file first: a reader of run_stop may expect it. */
+    /* Write the file before the event: a reader of run_stop may expect it. */
     status = result_write_file(r, result, e);
     if (!status)
         status = result_report_run_stop(r, result, memory, e);

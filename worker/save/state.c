@@ -17,7 +17,7 @@
 #include "common/xalloc.h"
 #include "config.h"
 
-#define FORMAT 3 /* of state.json; older ones had no digests */
+#define FORMAT 3 /* format of state.json; older formats had no digests */
 
 static json_t *state_evaluation_to_json(const struct run_state *s)
 {
@@ -30,7 +30,8 @@ static json_t *state_evaluation_to_json(const struct run_state *s)
                      json_number_or_null(s->ttt_seconds));
 }
 
-/* What must not change during a run; other values mean another job's checkpoint. */
+/* The job keys that must not change during a run. If they differ, the checkpoint belongs to another
+ * job. */
 static json_t *state_identity_of(const struct job_spec *spec)
 {
     static const char *const pointers[][2] = {
@@ -103,7 +104,7 @@ int run_state_write(const struct run_state *s, const struct job_spec *spec, cons
     json_object_set(state, "files", digests);
     checkpoint_state_digest(state, hex);
     json_object_set_new(state, "xxh128", json_string(hex));
-    /* All digits: the next step depends on the learning rate of the last one. */
+    /* 17 digits, because the learning rate of the last step determines the next one exactly. */
     char *text = must_alloc(json_dumps(state, JSON_INDENT(2) | JSON_REAL_PRECISION(17)));
     file_path(path, NULL, "%s/state.json", folder);
     status = file_write_atomic(path, text, strlen(text), e);
@@ -174,7 +175,7 @@ static int state_check_identity(const json_t *state, const struct job_spec *spec
         char *then = other ? json_dumps(other, JSON_ENCODE_ANY) : NULL;
         status = error_set(e, ERR_CONFLICT,
                            "%s belongs to a different job: its %s is %s, but this job's is %s",
-                           path, key, then ? then : "not there", now ? now : "?");
+                           path, key, then ? then : "missing", now ? now : "?");
         free(now);
         free(then);
         break;
@@ -201,7 +202,7 @@ static int state_read_numbers(json_t *state, struct run_state *s)
     if (step < 1 || schedule < 0 || epoch < 0 || images < 0 || seen < 1 || batch < 1 || world < 1 ||
         threads < 1 || per_epoch < 1 || train < 1 || images > train)
         return -1;
-    /* Older checkpoints have none. */
+    /* Older checkpoints do not have this member. */
     tuning = json_string_value(json_object_get(state, "winograd"));
     if (tuning && model_tuning_from_text(tuning, &s->tuning))
         return -1;
@@ -265,8 +266,7 @@ int run_state_read(const char *folder, const struct job_spec *spec, struct run_s
     if (!status)
         status = state_check_files(state, folder, e);
     if (!status && state_read_numbers(state, s))
-        status =
-            error_set(e, ERR_CORRUPT, "%s lacks a number or has one that makes no sense", path);
+        status = error_set(e, ERR_CORRUPT, "%s has a missing or invalid number", path);
     if (!status)
         state_read_evaluation(state, s);
     json_decref(state);
@@ -314,7 +314,7 @@ static int state_find_named(const char *from, const struct job_spec *spec, char 
     int status = run_state_read(path, spec, state, e);
     struct error what = *e;
     if (status == -ERR_CORRUPT)
-        return error_set(e, ERR_CORRUPT, "%s; --resume latest takes the newest one that is whole",
+        return error_set(e, ERR_CORRUPT, "%s; --resume latest uses the newest intact one",
                          what.text);
     return status;
 }
@@ -338,7 +338,7 @@ static int state_find_latest(const char *run_dir, const struct job_spec *spec, c
         if (!status)
             break;
         path[0] = '\0';
-        json_array_append_new(warnings, json_sprintf("%s; an older one is tried", e->text));
+        json_array_append_new(warnings, json_sprintf("%s; trying an older one", e->text));
         if (i == 0)
             first = *e;
     }

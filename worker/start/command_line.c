@@ -44,8 +44,8 @@ static int command_line_parse_seconds(const struct command_option *option, const
 
     *seconds = strtod(text, &end);
     if (end == text || *end || !(*seconds >= 0 && *seconds <= (double)option->most))
-        return error_set(e, ERR_USAGE, "--%s takes seconds, 0 for never, not %s", option->name,
-                         text);
+        return error_set(e, ERR_USAGE, "--%s must be a number of seconds, or 0 for never, not %s",
+                         option->name, text);
     return 0;
 }
 
@@ -53,54 +53,54 @@ static int command_line_parse_seconds(const struct command_option *option, const
 static const struct command_option options[] = {
     {.name = "job", .value = "FILE", .kind = OPTION_TEXT, .offset = AT(start.job_file),
      .help = "job document (JSON), as for POST /v1/jobs; see man 5 train-job"},
-    {.name = "run-dir", .value = "DIR", .kind = OPTION_TEXT, .offset = AT(start.run_dir), .help = "run directory; made if it is not there"},
-    {.name = "attempt", .value = "N", .kind = OPTION_INT, .least = 1, .most = INT_MAX, .offset = AT(start.attempt), .help = "number of this attempt (1)"},
+    {.name = "run-dir", .value = "DIR", .kind = OPTION_TEXT, .offset = AT(start.run_dir), .help = "run directory; created if missing"},
+    {.name = "attempt", .value = "N", .kind = OPTION_INT, .least = 1, .most = INT_MAX, .offset = AT(start.attempt), .help = "number of this attempt (default: 1)"},
     {.name = "resume", .value = "FROM", .kind = OPTION_TEXT, .offset = AT(start.resume),
-     .help = "go on from a checkpoint: its folder, or \"latest\" for the newest of DIR that is whole"},
+     .help = "resume from a checkpoint: its folder, or \"latest\" for the newest intact one in DIR"},
     {.name = "stall-seconds", .value = "S", .parse = command_line_parse_seconds, .most = 1000000, .offset = AT(start.stall_seconds),
-     .help = "warn after S seconds without progress, and name the rank that causes it (default: 300; 0: never)"},
+     .help = "warn after S seconds without progress and name the rank that causes it (default: 300; 0: never)"},
     {.name = "give-up-seconds", .value = "S", .parse = command_line_parse_seconds, .most = 10000000, .offset = AT(start.give_up_seconds),
-     .help = "end the ranks of a machine that wait so long for those of others (0: never)"},
+     .help = "exit after waiting S seconds for other machines (default: 0, never)"},
     {.name = "measure-peak", .kind = OPTION_FLAG, .offset = AT(start.measure_peak),
      .help = "also measure SGEMM on these cores, for run_stop (trainctl bench)"},
     {.name = "data-roots", .value = "DIR[:DIR]...", .kind = OPTION_TEXT, .offset = AT(data_roots),
-     .help = "refuse data sets and weights that do not lie in these folders, wherever links lead"},
+     .help = "refuse data sets and weights outside these folders, also through links"},
     {.name = "self-check", .kind = OPTION_FLAG, .offset = AT(checks),
      .help = "check this machine, in less than two seconds: speed of its cores and memory, clock, "
              "free memory and scratch, versions, data sets; without mpirun"},
-    {.name = "json", .kind = OPTION_FLAG, .offset = AT(check.json), .help = "of the self-check: one JSON object"},
-    {.name = "data", .value = "DIR", .parse = command_line_add_data, .offset = AT(check), .help = "a data set to look at; up to four"},
-    {.name = "scratch", .value = "DIR", .kind = OPTION_TEXT, .offset = AT(check.scratch), .help = "a folder on this machine's own disk to look at"},
+    {.name = "json", .kind = OPTION_FLAG, .offset = AT(check.json), .help = "with --self-check: print a JSON object"},
+    {.name = "data", .value = "DIR", .parse = command_line_add_data, .offset = AT(check), .help = "with --self-check: check this data set; up to four times"},
+    {.name = "scratch", .value = "DIR", .kind = OPTION_TEXT, .offset = AT(check.scratch), .help = "with --self-check: check this folder on a local disk"},
     {.name = "lines", .kind = OPTION_FLAG, .offset = AT(check.lines),
-     .help = "of the self-check: look at the data sets alone, and print a line each"},
+     .help = "with --self-check: check only the data sets and print a line for each"},
     {.name = "found", .value = "FILE", .kind = OPTION_TEXT, .offset = AT(check.found),
-     .help = "use what --lines printed for --data instead of checking it"},
+     .help = "with --self-check: read the output of --lines instead of checking data sets"},
     {.name = "probe", .kind = OPTION_FLAG, .offset = AT(probe),
-     .help = "print what the launcher needs to know about a host, as JSON, and end processes of earlier attempts"},
+     .help = "print facts about this host for the launcher, as JSON, and end processes of earlier attempts"},
     {.name = "interface", .value = "NAME", .kind = OPTION_TEXT, .offset = AT(interface),
-     .help = "for --probe: is this network interface or subnet here?"},
+     .help = "with --probe: check that this network interface or subnet exists"},
     {.name = "job-settings", .value = "FILE", .kind = OPTION_TEXT, .offset = AT(settings_of), .ends = true,
-     .help = "print what Slurm's prolog needs to know about a job, one item per line"},
+     .help = "print facts about a job for Slurm's prolog, one per line"},
     {.name = "placement", .value = "FILE", .kind = OPTION_TEXT, .offset = AT(place),
      .help = "print the options of mpirun that place a job's workers on this machine"},
-    {.name = "sys", .value = "DIR", .kind = OPTION_TEXT, .offset = AT(sys), .help = "of --placement: take this copy of a machine's /sys"},
+    {.name = "sys", .value = "DIR", .kind = OPTION_TEXT, .offset = AT(sys), .help = "with --placement: read this copy of a machine's /sys"},
     {.name = "provenance", .value = "FILE", .kind = OPTION_TEXT, .offset = AT(provenance),
-     .help = "print what a run of this job document would compute with on this machine, and its data, as JSON"},
-    {.name = "version", .ends = true, .help = "version and the processor it is compiled for"},
-    {.name = "help", .ends = true, .help = "this text"},
+     .help = "print the programs, libraries and data a run of this job would use on this machine, as JSON"},
+    {.name = "version", .ends = true, .help = "print version and the processor it is compiled for"},
+    {.name = "help", .ends = true, .help = "print this text"},
     {0},
 };
 /* clang-format on */
 
 static void command_line_print_statuses(FILE *out)
 {
-    fputs("\nExit status: 0 done, 1 failed, 2 wrong usage or job document, 8 disk full,\n130 "
-          "stopped by a signal; of the self-check 1: this machine failed, 6: the data failed,\n7: "
+    fputs("\nExit status: 0 success, 1 failure, 2 invalid usage or job document, 8 disk full,\n130 "
+          "stopped by a signal; with --self-check 1: this machine failed, 6: the data failed,\n7: "
           "the scratch folder failed.\n",
           out);
 }
 
-/* Options that belong together. */
+/* Checks which options require each other. */
 static int command_line_check_together(void *fields, struct error *e)
 {
     const struct worker_line *line = fields;
@@ -111,11 +111,12 @@ static int command_line_check_together(void *fields, struct error *e)
     if (!line->checks &&
         (check->json || check->data_count || check->scratch || check->lines || check->found))
         return error_set(e, ERR_USAGE,
-                         "--json, --data, --scratch, --lines and --found belong to --self-check");
+                         "--json, --data, --scratch, --lines and --found require --self-check");
     if (check->lines && (check->json || check->scratch || check->found))
-        return error_set(e, ERR_USAGE, "--lines goes with --data only");
+        return error_set(e, ERR_USAGE,
+                         "--lines cannot be combined with --json, --scratch or --found");
     if (!line->checks && (!line->start.job_file || !line->start.run_dir))
-        return error_set(e, ERR_USAGE, "--job FILE and --run-dir DIR are needed");
+        return error_set(e, ERR_USAGE, "--job FILE and --run-dir DIR are required");
     return 0;
 }
 
@@ -137,9 +138,9 @@ int command_line(int argc, char **argv, struct start_options *start)
                  "       train-worker --self-check --lines --data DIR...\n"
                  "       train-worker --probe [--run-dir DIR --attempt N] [--interface NAME]\n"
                  "       train-worker --provenance FILE [--data-roots DIR[:DIR]...]\n",
-        .doc =
-            "Trains, or evaluates, what a traind job document describes. Rank 0 writes "
-            "DIR/attempt-N/events.jsonl, DIR/checkpoints/ and DIR/result.json; it needs no daemon.",
+        .doc = "Trains or evaluates a network as described by a traind job document. Rank 0 writes "
+               "DIR/attempt-N/events.jsonl, DIR/checkpoints/ and DIR/result.json. No daemon is "
+               "needed.",
         .options = options,
         .version = version,
         .print_more = command_line_print_statuses,

@@ -1,8 +1,9 @@
-/* train-worker's command line. */
+/* Command line of train-worker */
 #pragma once
 
 #include "worker/start/start.h"
 
-/* Returns -1 to go on with a run, or an exit status: of what was asked for instead (--help,
- * --self-check, --probe, ...) and is done, or of wrong usage, which has been told. */
+/* Returns -1 if a run is to start. Otherwise returns the exit status: of --help, --self-check,
+ * --probe etc., which have been executed, or of an error in the command line, which has been
+ * printed. */
 int command_line(int argc, char **argv, struct start_options *options);

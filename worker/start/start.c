@@ -25,7 +25,7 @@
 #include "worker/watch/binding.h"
 #include "worker/watch/stall.h"
 
-/* Opens the event log first, so that it records any later failure. */
+/* Opens the event log first, so that later errors are recorded in it. */
 static int start_open_run_dir(struct run *r, const struct start_options *options, struct error *e)
 {
     char path[PATH_MAX];
@@ -38,7 +38,7 @@ static int start_open_run_dir(struct run *r, const struct start_options *options
         status = error_set(e, ERR_USAGE, "the path %s is too long", options->run_dir);
     if (!status && r->rank == 0)
         status = file_make_dirs(r->attempt_dir, e);
-    /* The cancel signal may have come before mpirun had ranks to forward it to. */
+    /* Covers a cancel signal that came before mpirun had ranks to forward it to. */
     if (!status && r->rank == 0 && attempt_flag_is_set(r->attempt_dir, ATTEMPT_FLAG_CANCEL))
         run_request_stop();
     if (!status)
@@ -56,7 +56,8 @@ static int start_find_checkpoint(struct run *r, const char *from, struct error *
         return 0;
     if (r->spec->mode == JOB_MODE_EVAL)
         status =
-            error_set(e, ERR_USAGE, "--resume is for mode train; mode eval has nothing to resume");
+            error_set(e, ERR_USAGE,
+                      "--resume is valid only with mode train; mode eval has nothing to resume");
     else if (r->rank == 0)
         status =
             run_state_find(r->run_dir, from, r->spec, r->resumed_from, &r->from, r->warnings, e);
@@ -110,8 +111,9 @@ static int start_report_run(struct run *r, struct error *e)
 
 /* ---- threads */
 
-/* wanted: cluster.threads_per_worker; 0: the cores (smt: hardware threads) that this rank is bound
- * to, or its share of the machine if unbound. Sets OpenMP to it. Collective. */
+/* Sets the number of OpenMP threads. wanted: cluster.threads_per_worker; 0: the number of cores
+ * (smt: hardware threads) that this rank is bound to, or its share of the machine if unbound.
+ * Collective. */
 static int start_threads(struct traincomm *comm, int wanted, bool smt)
 {
     struct placement_machine mine, machine;
@@ -119,7 +121,7 @@ static int start_threads(struct traincomm *comm, int wanted, bool smt)
     placement_read_mine(&mine);
     placement_read("/sys", &machine);
     int64_t slots = placement_slots(&mine, smt);
-    /* An unbound rank shares the cores with its neighbours. */
+    /* An unbound rank shares the cores with the other ranks of its machine. */
     if (mine.whole.cpus >= machine.whole.cpus)
         slots /= traincomm_host_size(comm);
     int threads = wanted > 0 ? wanted : (int)slots;
@@ -129,7 +131,8 @@ static int start_threads(struct traincomm *comm, int wanted, bool smt)
     return threads;
 }
 
-/* Ranks of a machine with the same CPUs each take another one. */
+/* Finds a CPU that no rank of this machine computes on; ranks with the same CPUs get different
+ * ones. */
 static int start_find_spare_cpu(struct run *r, struct error *e)
 {
     int me = traincomm_host_rank(r->comm), ranks = 0, rank = 0;
@@ -137,7 +140,8 @@ static int start_find_spare_cpu(struct run *r, struct error *e)
     int status = traincomm_shared_create(r->comm, sizeof(cpu_set_t), &shared);
 
     if (status)
-        return error_set(e, ERR_NO_MEMORY, "the CPUs of ranks: %s", traincomm_strerror(status));
+        return error_set(e, ERR_NO_MEMORY, "cannot collect the CPUs of the ranks: %s",
+                         traincomm_strerror(status));
     cpu_set_t *mine = traincomm_shared_part(shared, me);
     if (helper_thread_places(mine) == 0)
         sched_getaffinity(0, sizeof *mine, mine);
@@ -152,7 +156,7 @@ static int start_find_spare_cpu(struct run *r, struct error *e)
     return 0;
 }
 
-/* Sets r->comm_cpu by comm.core. An error may differ between ranks. Collective. */
+/* Sets r->comm_cpu according to comm.core. An error may differ between ranks. Collective. */
 static int start_choose_comm_cpu(struct run *r, struct error *e)
 {
     const struct job_spec *s = r->spec;
@@ -171,8 +175,8 @@ static int start_choose_comm_cpu(struct run *r, struct error *e)
     if (sched_setaffinity(0, sizeof one, &one))
         return error_set(
             e, ERR_INVALID,
-            "comm.core %lld: %s has no CPU %d, or not for this job; \"auto\" takes one "
-            "that is free",
+            "comm.core %lld: %s has no CPU %d that this job may use; \"auto\" selects a "
+            "free one",
             (long long)s->comm.core, traincomm_host(r->comm, r->rank), r->comm_cpu);
     sched_setaffinity(0, sizeof before, &before);
     return 0;
@@ -219,8 +223,8 @@ static int start_fill_model(struct run *r, struct error *e)
     return status;
 }
 
-/* Rank 0 measures, or reads its cache, for all. A resumed run computes as before, unless the job
- * turns Winograd off. */
+/* Rank 0 measures for all ranks, or reads its cache. A resumed run keeps the algorithms of its
+ * checkpoint, unless the job turns Winograd off. */
 static int start_choose_convolutions(struct run *r, const struct model_config *config,
                                      struct error *e)
 {
@@ -234,10 +238,10 @@ static int start_choose_convolutions(struct run *r, const struct model_config *c
         r->tuning = r->from.tuning;
     else if (r->resumes && r->from.tuning.count)
         json_array_append_new(
-            r->warnings, json_string("the checkpoint was computed with Winograd's convolutions; "
-                                     "here model.winograd is false or model.gemm openblas: the "
-                                     "result will not be bit for "
-                                     "bit that of an undisturbed run"));
+            r->warnings,
+            json_string("the checkpoint was computed with Winograd's convolutions, but "
+                        "model.winograd is false or model.gemm is openblas: the result will not be "
+                        "bit-identical to that of an uninterrupted run"));
     if (r->resumes || !winograd)
         return 0;
     if (tiles)
@@ -246,11 +250,10 @@ static int start_choose_convolutions(struct run *r, const struct model_config *c
         model_tune(config, &r->tuning, problem);
     traincomm_broadcast(r->comm, &r->tuning, sizeof r->tuning, 0);
     if (problem[0])
-        json_array_append_new(
-            r->warnings,
-            json_sprintf("which convolutions go by Winograd is measured at each start, because it "
-                         "cannot be remembered: %s",
-                         problem));
+        json_array_append_new(r->warnings,
+                              json_sprintf("cannot cache which convolutions use Winograd's "
+                                           "algorithm, so each start measures it again: %s",
+                                           problem));
     return 0;
 }
 
@@ -335,7 +338,7 @@ int start_run(const struct start_options *options, struct traincomm *comm, struc
     status = binding_report(r, e);
     if (status)
         return status;
-    /* Time to train counts from just before the first touch of the data (MLPerf training rules). */
+    /* Time to train starts just before the data is accessed first (MLPerf training rules). */
     traincomm_barrier(r->comm);
     status = run_agree(r, start_report_run(r, e), e);
     if (status)

@@ -23,7 +23,7 @@
 #include "common/xalloc.h"
 #include "worker/watch/stall.h"
 
-#define STORED_DIGITS 12 /* of numbers in job.json, as json_file_write prints them */
+#define STORED_DIGITS 12 /* number of digits in job.json, as printed by json_file_write */
 
 static int start_job_share_document(struct run *r, const char *path, json_t **document,
                                     struct error *e)
@@ -36,7 +36,7 @@ static int start_job_share_document(struct run *r, const char *path, json_t **do
     if (r->rank == 0) {
         value = json_document_load(path, e);
         status = value ? 0 : -(int)e->code;
-        if (value) /* on rank 0 only: the data of other hosts may differ */
+        if (value) /* on rank 0 only, because data of other hosts may differ */
             json_decref(job_data_complete(value));
     }
     status = run_agree(r, status, e);
@@ -84,7 +84,7 @@ static int start_job_parse_document(const char *path, const json_t *document,
     return status;
 }
 
-/* The document leaves the workers to the plan: use those that were started. */
+/* If the document leaves the number of workers to the plan, uses the number that was started. */
 static int start_job_take_workers(struct job_spec *spec, int world, struct error *e)
 {
     struct problems problems = {0};
@@ -93,8 +93,8 @@ static int start_job_take_workers(struct job_spec *spec, int world, struct error
 
     if (world % nodes)
         return error_set(e, ERR_INVALID,
-                         "cluster.workers_per_node is 0 and %d workers were started, which are not "
-                         "as many on each of %lld nodes",
+                         "cluster.workers_per_node is 0, but the %d workers that were started "
+                         "cannot be divided equally among %lld nodes",
                          world, (long long)nodes);
     spec->cluster.workers_per_node = world / nodes;
     job_batch_settle(spec, spec->states_batch, &problems);
@@ -104,8 +104,8 @@ static int start_job_take_workers(struct job_spec *spec, int world, struct error
     return status;
 }
 
-/* With data.locality node, the same number of nodes keep their parts of the data, whose use the
- * checkpoint records; other numbers get new parts. */
+/* With data.locality "node", the same number of nodes continue with their parts of the data, whose
+ * use the checkpoint records. Any other number of nodes gets new parts. */
 static int start_job_replan_workers(struct job_spec *spec, int world, struct error *e)
 {
     int64_t nodes = spec->cluster.nodes;
@@ -118,7 +118,7 @@ static int start_job_replan_workers(struct job_spec *spec, int world, struct err
     return 0;
 }
 
-/* Only a resumed run may have another number of workers than the job asks for. */
+/* A run that does not resume must have the number of workers that the job specifies. */
 static int start_job_fit_world(struct job_spec *spec, int world, bool resumes, struct error *e)
 {
     if (job_spec_leaves_workers(spec))
@@ -160,8 +160,8 @@ static int start_job_compare(const char *path, const struct job_spec *stored,
     const json_t *first = json_array_get(differences, 0);
     if (first)
         status = error_set(e, ERR_CONFLICT,
-                           "%s is another job's (%s differs): name another --run-dir, or go on "
-                           "with that job by --resume",
+                           "%s belongs to another job (%s differs): use another --run-dir, or "
+                           "continue that job with --resume",
                            path, problem_key(json_get_text(first, "pointer", ""), key));
     json_decref(jobs[0]);
     json_decref(jobs[1]);
@@ -178,7 +178,7 @@ static int start_job_check_stored(const struct run *r, const char *path, struct 
         return -(int)e->code;
     int status = start_job_parse_document(path, document, &stored, e);
     json_decref(document);
-    /* If it states other workers than were started, report that key. */
+    /* If the stored job has another number of workers than were started, report that key. */
     if (!status && job_spec_leaves_workers(stored)) {
         status = start_job_take_workers(stored, r->world, e);
         if (status)
@@ -190,8 +190,9 @@ static int start_job_check_stored(const struct run *r, const char *path, struct 
     return status;
 }
 
-/* A new run must not mix its events and plan with another job's; the refusal is not logged there
- * either. The daemon passes the directory's own file. Rank 0. */
+/* A new run must not mix its events and plan with those of another job; therefore the error is not
+ * logged in that directory either. If the daemon started the run, job_file is the directory's own
+ * file. Call on rank 0. */
 static int start_job_check_run_dir(struct run *r, const char *job_file, struct error *e)
 {
     char path[PATH_MAX];
@@ -251,8 +252,8 @@ static int start_data_open_both(struct run *r, struct error *e)
     return status;
 }
 
-/* Rank 0 first, then one rank of each other machine, then all, so that an index is built only once,
- * on a shared disk or on each machine's own. Collective. */
+/* Rank 0 opens first, then one rank of each other machine, then all others, so that an index is
+ * built only once, on a shared disk or on each machine's disk. Collective. */
 static int start_data_open_in_turn(struct run *r, struct error *e)
 {
     int mine = r->rank == 0 ? 0 : traincomm_host_rank(r->comm) == 0 ? 1 : 2, status = 0;
@@ -265,7 +266,7 @@ static int start_data_open_in_turn(struct run *r, struct error *e)
     return status;
 }
 
-/* Sums over the nodes, each of which has opened its part. Collective. */
+/* Sums over the nodes, each of which has opened its own part. Collective. */
 static void start_count_images(const struct run *r, struct plan_counts *counts)
 {
     double mine = r->train_data ? (double)dataset_images(r->train_data) : 0;
@@ -325,12 +326,12 @@ static int start_warn_lines(struct run *r, const char *lines, struct error *e)
     json_t *plan = access(path, F_OK) ? NULL : json_document_load(path, &none);
     for (size_t length; *lines && !status; lines += length + (lines[length] == '\n')) {
         length = strcspn(lines, "\n");
-        json_t *line = json_stringn(lines, length), *said;
-        bool told = false;
+        json_t *line = json_stringn(lines, length), *planned;
+        bool known = false;
         size_t i;
-        json_array_foreach (json_object_get(plan, "warnings"), i, said)
-            told = told || json_equal(said, line);
-        if (line && !told)
+        json_array_foreach (json_object_get(plan, "warnings"), i, planned)
+            known = known || json_equal(planned, line);
+        if (line && !known)
             status = run_warn(r, r->from.step, json_string_value(line), e);
         json_decref(line);
     }
@@ -350,7 +351,8 @@ static int start_data_open_weights(const struct run *r, struct safetensors **wei
     return *r->init_path ? weights_open(r->init_path, path, weights, e) : 0;
 }
 
-/* The daemon compared them when it made the plan; the data may have changed since. */
+/* The daemon has compared the classes when it made the plan, but the data may have changed
+ * since. */
 static int start_data_check_classes(struct run *r, struct error *e)
 {
     const struct job_spec *s = r->spec;
@@ -378,7 +380,8 @@ static const char *const plan_keys[] = {"train_images", "global_batch", "train_s
                                         "warmup_steps", "peak_lr",      "start_lr"};
 #define PLAN_KEYS (sizeof plan_keys / sizeof plan_keys[0])
 
-/* A resumed run with a new plan replaces plan.json; the attempt's folder keeps the old one. */
+/* A resumed run with a new plan replaces plan.json; the folder of the earlier attempt keeps the old
+ * one. */
 static int start_data_check_against_stored_plan(const struct run *r, const char *path,
                                                 const json_t *mine, struct error *e)
 {
@@ -386,13 +389,14 @@ static int start_data_check_against_stored_plan(const struct run *r, const char 
     json_t *stored = json_document_load(path, e);
     if (!stored)
         return -(int)e->code;
-    size_t strict = r->resumes ? 1 : PLAN_KEYS; /* the number of images */
+    size_t strict = r->resumes ? 1 : PLAN_KEYS; /* must be equal: only the number of images in a
+                                                   resumed run, else all keys */
     size_t differs = 0;
     int status = 0;
     for (; differs < PLAN_KEYS; differs++) {
         double a = json_number_value(json_object_get(stored, plan_keys[differs]));
         double b = json_number_value(json_object_get(mine, plan_keys[differs]));
-        if (!(fabs(a - b) <= 1e-9 * fmax(fabs(a), fabs(b)))) /* a file keeps twelve digits */
+        if (!(fabs(a - b) <= 1e-9 * fmax(fabs(a), fabs(b)))) /* a stored plan has twelve digits */
             break;
     }
     if (differs < strict) {
@@ -478,11 +482,10 @@ static int start_data_report_other_threads(struct run *r, struct error *e)
 
     if (!r->resumes || r->from.threads == r->threads)
         return 0;
-    snprintf(
-        message, sizeof message,
-        "resumed with %d thread%s a worker instead of %lld: sums are rounded in another order, "
-        "so the weights will not be bit for bit those of an undisturbed run",
-        r->threads, plural(r->threads), (long long)r->from.threads);
+    snprintf(message, sizeof message,
+             "resumed with %d thread%s a worker instead of %lld: sums are rounded in another "
+             "order, so the weights will not be bit-identical to those of an uninterrupted run",
+             r->threads, plural(r->threads), (long long)r->from.threads);
     return run_warn(r, r->from.step, message, e);
 }
 

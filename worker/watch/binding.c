@@ -31,7 +31,7 @@ static int binding_numa_node_of(int cpu)
     return 0;
 }
 
-/* OMP_PROC_BIND and OMP_PLACES may bind each thread separately */
+/* OMP_PROC_BIND and OMP_PLACES may bind each thread separately. */
 static void binding_read_threads(int threads, cpu_set_t *all)
 {
     CPU_ZERO(all);
@@ -53,7 +53,7 @@ void binding_read(int threads, struct binding *b)
     b->threads = threads;
     b->machine_cpus = (int)sysconf(_SC_NPROCESSORS_ONLN);
     binding_read_threads(threads, &b->thread_cpus);
-    /* With OMP_PROC_BIND this thread is bound too, so the rank has the CPUs of all its threads. */
+    /* OMP_PROC_BIND binds the calling thread too, so use the union over all threads. */
     CPU_OR(&b->cpus, &b->cpus, &b->thread_cpus);
     for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
         if (CPU_ISSET(cpu, &b->cpus))
@@ -97,41 +97,42 @@ static bool binding_is_bound(const struct binding *b)
     return CPU_COUNT(&b->cpus) < b->machine_cpus;
 }
 
-/* A rank that spans two NUMA domains although its threads would fit into one */
-static void binding_check_numa(const struct binding *b, int rank, const char *host, bool *told,
+/* Reports a rank that spans two NUMA domains although its threads would fit into one. */
+static void binding_check_numa(const struct binding *b, int rank, const char *host, bool *reported,
                                json_t *problems)
 {
     char where[CPUS_BYTES];
 
-    if (*told || b->numa_cores < b->threads || !binding_is_bound(b) ||
+    if (*reported || b->numa_cores < b->threads || !binding_is_bound(b) ||
         (b->numa_nodes & (b->numa_nodes - 1)) == 0)
         return;
-    *told = true;
+    *reported = true;
     binding_cpus_to_text(&b->cpus, where, sizeof where);
     json_array_append_new(
         problems,
-        json_sprintf("rank %d on %s spans NUMA domains with cores %s, though one has %d cores for "
-                     "its %d threads: start with mpirun --map-by numa:PE=%d --bind-to core",
-                     rank, host, where, b->numa_cores, b->threads, b->threads));
+        json_sprintf(
+            "rank %d on %s spans NUMA domains with cores %s, although one of them has %d cores for "
+            "its %d threads: start with mpirun --map-by numa:PE=%d --bind-to core",
+            rank, host, where, b->numa_cores, b->threads, b->threads));
 }
 
 static void binding_check_rank(const struct binding *b, int rank, const char *host, bool smt,
-                               bool told[2], json_t *problems)
+                               bool reported[2], json_t *problems)
 {
     int cpus = CPU_COUNT(&b->cpus), slots = smt || !b->cores ? cpus : b->cores;
     char where[CPUS_BYTES];
 
     binding_cpus_to_text(&b->thread_cpus, where, sizeof where);
-    if (!told[0] && b->threads > 1 && CPU_COUNT(&b->thread_cpus) == 1 && cpus > 1) {
-        told[0] = true;
+    if (!reported[0] && b->threads > 1 && CPU_COUNT(&b->thread_cpus) == 1 && cpus > 1) {
+        reported[0] = true;
         json_array_append_new(
             problems,
             json_sprintf("all %d threads of rank %d on %s run on core %s of its %d: unset "
                          "OMP_PLACES, or set OMP_PLACES=cores and OMP_PROC_BIND=close",
                          b->threads, rank, host, where, cpus));
     }
-    if (!told[1] && slots > 0 && b->threads > slots) {
-        told[1] = true;
+    if (!reported[1] && slots > 0 && b->threads > slots) {
+        reported[1] = true;
         binding_cpus_to_text(&b->cpus, where, sizeof where);
         json_array_append_new(
             problems, json_sprintf("rank %d on %s computes with %d threads, but has %s %s: " REMEDY,
@@ -146,10 +147,11 @@ static void binding_name_pair(const struct binding *ranks, const char *host, int
     char where[CPUS_BYTES];
 
     binding_cpus_to_text(both, where, sizeof where);
-    json_array_append_new(problems, json_sprintf("ranks %d and %d on %s share core%s %s: " REMEDY
-                                                 "; without --cpu-set, and one mpirun on a machine",
-                                                 a, b, host, CPU_COUNT(both) > 1 ? "s" : "", where,
-                                                 ranks[a].threads, ranks[a].threads));
+    json_array_append_new(problems,
+                          json_sprintf("ranks %d and %d on %s share core%s %s: " REMEDY
+                                       "; without --cpu-set, and with one mpirun per machine",
+                                       a, b, host, CPU_COUNT(both) > 1 ? "s" : "", where,
+                                       ranks[a].threads, ranks[a].threads));
 }
 
 static void binding_find_pair(const struct binding *ranks, const int *here, int n, const char *host,
@@ -189,13 +191,14 @@ static bool binding_check_machine(const struct binding *ranks, const char *const
     else
         json_array_append_new(
             problems,
-            json_sprintf("the %d ranks on %s compute with %d threads together on %d cores: "
-                         "fewer cluster.workers_per_node or threads_per_worker are faster",
+            json_sprintf("the %d ranks on %s compute with %d threads in total on %d cores: fewer "
+                         "cluster.workers_per_node or threads_per_worker would be faster",
                          n, hosts[from], threads, ranks[from].machine_cpus));
     return true;
 }
 
-/* NULL if the rank got what was asked for. here: all CPUs that ranks of its host may use */
+/* Returns NULL if the rank got the binding that the job requested. here: all CPUs that ranks of its
+ * host may use. */
 static const char *binding_what_differs(const struct binding *b, const cpu_set_t *here,
                                         const struct placement_wish *asked)
 {
@@ -204,7 +207,7 @@ static const char *binding_what_differs(const struct binding *b, const cpu_set_t
     if (asked->bind == JOB_BIND_NONE)
         return CPU_EQUAL(&b->cpus, here) ? NULL : "is bound";
     if (slots > b->threads)
-        return "is bound to more than its threads need, or not at all";
+        return "is bound to more cores than it has threads, or not at all";
     if (asked->bind == JOB_BIND_SOCKET && b->sockets > 1)
         return "spans sockets";
     if (asked->bind == JOB_BIND_NUMA && (b->numa_nodes & (b->numa_nodes - 1)) != 0)
@@ -212,7 +215,7 @@ static const char *binding_what_differs(const struct binding *b, const cpu_set_t
     return NULL;
 }
 
-/* Arguments of mpirun, site settings or Slurm may override what the job asked for. */
+/* Arguments of mpirun, site settings or Slurm may override the job's request. */
 static void binding_check_asked(const struct binding *ranks, const char *const *hosts, int count,
                                 const struct placement_wish *asked, json_t *problems)
 {
@@ -233,7 +236,7 @@ static void binding_check_asked(const struct binding *ranks, const char *const *
         binding_cpus_to_text(&ranks[i].cpus, where, sizeof where);
         json_array_append_new(
             problems, json_sprintf("rank %d on %s %s (cores %s), but cluster.bind is \"%s\": an "
-                                   "argument or a setting of mpirun or Slurm undoes it",
+                                   "argument or a setting of mpirun or Slurm overrides it",
                                    i, hosts[i], differs, where, names[asked->bind]));
         return;
     }
@@ -244,21 +247,21 @@ json_t *binding_problems(const struct binding *ranks, const char *const *hosts, 
 {
     json_t *problems = json_array();
     int *here = xcalloc((size_t)count, sizeof *here);
-    bool told[2] = {false, false}, told_numa = false, shared = false;
+    bool reported[2] = {false, false}, numa_reported = false, shared = false;
 
     for (int i = 0; i < count; i++)
-        binding_check_rank(&ranks[i], i, hosts[i], asked->smt, told, problems);
+        binding_check_rank(&ranks[i], i, hosts[i], asked->smt, reported, problems);
     for (int i = 0; i < count; i++)
-        binding_check_numa(&ranks[i], i, hosts[i], &told_numa, problems);
+        binding_check_numa(&ranks[i], i, hosts[i], &numa_reported, problems);
     binding_check_asked(ranks, hosts, count, asked, problems);
-    for (int i = 0; i < count && !shared && !told[1]; i++)
+    for (int i = 0; i < count && !shared && !reported[1]; i++)
         if (i == 0 || strcmp(hosts[i], hosts[i - 1]) != 0)
             shared = binding_check_machine(ranks, hosts, count, i, here, problems);
     free(here);
     return problems;
 }
 
-#define HOSTS_SAID 8 /* per kind, in the warning */
+#define HOSTS_LISTED 8 /* hosts listed per kind in the warning */
 
 static json_t *binding_kind_of(json_t *kinds, const struct binding *b)
 {
@@ -303,9 +306,9 @@ static void binding_print_kind(FILE *out, const json_t *kind)
     fprintf(out, "%s with OpenBLAS %s on ", json_get_text(kind, "kernels", NULL),
             json_get_text(kind, "openblas", NULL));
     json_array_foreach (hosts, i, host)
-        if (i < HOSTS_SAID)
+        if (i < HOSTS_LISTED)
             fprintf(out, "%s%s", i ? ", " : "", json_string_value(host));
-    if (i > HOSTS_SAID)
+    if (i > HOSTS_LISTED)
         fputs(" and others", out);
 }
 
@@ -326,8 +329,8 @@ json_t *kernel_kinds_problem(const json_t *kinds)
         fputs(i ? "; " : "", out);
         binding_print_kind(out, kind);
     }
-    fputs(": use machines of one kind with the same OpenBLAS, or set GLIBC_TUNABLES="
-          "glibc.cpu.hwcaps and OPENBLAS_CORETYPE for the lesser kind",
+    fputs(": use machines of one kind with the same OpenBLAS, or set "
+          "GLIBC_TUNABLES=glibc.cpu.hwcaps and OPENBLAS_CORETYPE for the least capable kind",
           out);
     fclose(out);
     json_t *problem = json_string(text);
@@ -409,7 +412,7 @@ int binding_report(struct run *r, struct error *e)
                  bf16_kind_name(bf16_kind()));
     int status = traincomm_gather(r->comm, &mine, sizeof mine, &all, &bytes);
     if (status)
-        return error_set(e, ERR_NO_MEMORY, "where the ranks run cannot be gathered: %s",
+        return error_set(e, ERR_NO_MEMORY, "cannot collect the CPU bindings of the ranks: %s",
                          traincomm_strerror(status));
     if (r->rank != 0)
         return 0;

@@ -9,21 +9,21 @@
 #include "common/xalloc.h"
 #include "worker/team/parallel.h"
 
-#define ROOT_VARIABLE "TRAIN_POWERCAP" /* another folder, for tests */
+#define ROOT_VARIABLE "TRAIN_POWERCAP" /* replaces the folder in /sys; for tests */
 #define FRESH_SECONDS 1.0
 
 struct energy {
-    bool first;                /* first rank of its machine */
-    struct powercap *counters; /* NULL: unreadable, or this rank does not read */
+    bool first;                /* this is the first rank of its machine */
+    struct powercap *counters; /* NULL: unreadable, or not read by this rank */
     pthread_mutex_t mutex;     /* guards the members below */
     pthread_cond_t quit_cond;
     bool quit, threaded;
-    double joules, read_at; /* monotonic */
+    double joules, read_at; /* read_at: monotonic clock */
     pthread_t thread;
-    double said_at; /* rank 0: time of the last event, monotonic; 0: none yet */
+    double reported_at; /* rank 0: monotonic time of the last event; 0: none yet */
 };
 
-/* Call with the mutex held. */
+/* The mutex must be held. */
 static void energy_read(struct energy *energy)
 {
     struct error e;
@@ -53,7 +53,7 @@ static void energy_open(struct energy *energy)
 
     if (powercap_open(root && *root ? root : POWERCAP_ROOT, &energy->counters, &e)) {
         if (e.code != ERR_NOT_FOUND)
-            log_info("energy is not measured: %s", e.text);
+            log_info("cannot measure energy: %s", e.text);
         return;
     }
     energy->threaded = helper_thread_start(&energy->thread, "energy", energy_run, energy) == 0;
@@ -87,7 +87,7 @@ void energy_destroy(struct energy *energy)
     free(energy);
 }
 
-/* fresh: read again even if the last reading is recent */
+/* fresh: read the counters again even if the last reading is recent */
 static struct energy_part energy_part_of(struct energy *energy, bool fresh)
 {
     struct energy_part part = {.hosts = energy && energy->first};
@@ -112,12 +112,12 @@ int energy_report(struct energy *energy, struct report *report, int64_t step,
                   const struct energy_part *sum, bool last, struct error *e)
 {
     double now = clock_monotonic();
-    bool due =
-        energy && (last || energy->said_at == 0 || now - energy->said_at >= ENERGY_SAY_SECONDS);
+    bool due = energy && (last || energy->reported_at == 0 ||
+                          now - energy->reported_at >= ENERGY_EVENT_SECONDS);
 
     if (!due || !(sum->hosts > sum->unread))
         return 0;
-    energy->said_at = now;
+    energy->reported_at = now;
     report_begin(report, EVENT_ENERGY);
     report_int(report, "step", step);
     report_real(report, "joules", sum->joules);

@@ -19,8 +19,8 @@ enum { FORWARD, BACKWARD, WAYS };
 struct layer {
     char name[48];
     double seconds[WAYS], work[WAYS];
-    double parts[WAYS][TRACE_PARTS]; /* summed over the threads */
-    double largest[WAYS];            /* largest share of a thread, weighted by seconds */
+    double parts[WAYS][TRACE_PARTS]; /* summed over the threads; indexed by direction */
+    double largest[WAYS];            /* largest share of any thread, weighted by seconds */
 };
 
 struct table {
@@ -128,8 +128,9 @@ static void profile_layer_write_head(FILE *out, const struct table *t, double pe
     fputc('\n', out);
 }
 
-/* One line per layer in order of first appearance: milliseconds per step, GFLOP/s, their share of
- * peak_gflops (of one rank; 0: unknown), shares of its parts; and totals. The caller frees it. */
+/* Returns one line per layer in order of first appearance: milliseconds per step, GFLOP/s and their
+ * share of peak_gflops (of one rank; 0: unknown), shares of the layer's parts; then totals. The
+ * caller frees it. */
 static char *profile_layer_table(const struct trace_span *spans, size_t count, int threads,
                                  double peak_gflops)
 {
@@ -154,15 +155,16 @@ static char *profile_layer_table(const struct trace_span *spans, size_t count, i
 
 /* ---- trace.json */
 
-#define SPANS_MAX 400000 /* over all ranks: about 100 MB at most, which viewers still open */
+#define SPANS_MAX 400000 /* over all ranks; about 100 MB, the most that viewers can open */
 
 enum state { WAITS, RUNS, DONE };
 
 struct profile {
     struct run *run;
     enum state state;
-    double zero;          /* the trace's time 0 on rank 0's clock */
-    double offset, error; /* this rank's clock minus rank 0's, and its uncertainty; seconds */
+    double zero; /* time 0 of the trace on rank 0's clock */
+    double offset,
+        error; /* this rank's clock minus rank 0's, and the uncertainty of that; seconds */
 };
 
 struct profile *profile_create(struct run *r)
@@ -197,7 +199,7 @@ void profile_comm_span(void *context, const char *what, int number, double start
     char name[40];
 
     (void)context;
-    (void)end; /* trace_end reads the clock */
+    (void)end; /* trace_end takes the time itself */
     if (!atomic_load_explicit(&trace_is_on, memory_order_relaxed))
         return;
     if (gettid() != getpid())
@@ -253,7 +255,7 @@ static void profile_write_span(const struct profile *p, FILE *out, const struct 
             s->name, s->category, p->run->rank, s->thread, (s->start - p->offset - p->zero) * 1e6,
             seconds * 1e6);
     if (!(seconds > 0)) {
-        /* no rate: JSON has no infinity */
+        /* Omit the rate if no time has passed: JSON cannot express infinity. */
     } else if (s->work > 0 && strcmp(s->category, "all-reduce") == 0) {
         fprintf(out, ", \"args\": {\"bytes\": %.0f, \"gb_per_sec\": %.3f}", s->work,
                 s->work / seconds * 1e-9);
@@ -293,7 +295,7 @@ static int profile_gather(const struct run *r, const char *text, size_t bytes, c
         return error_set(e, ERR_NO_MEMORY, "no memory for the trace of all ranks");
     if (r->rank != 0)
         return 0;
-    /* drops the comma of the last line */
+    /* Drops the comma after the last line. */
     int status = asprintf(all, "[\n%.*s\n]\n", (int)used - 2, (char *)texts) < 0
                      ? error_set(e, ERR_NO_MEMORY, "no memory for the trace of all ranks")
                      : 0;
@@ -386,7 +388,7 @@ int profile_finish(struct profile *p, struct error *e)
         return 0;
     p->state = DONE;
     snprintf(text, sizeof text,
-             "profile.steps [%lld, %lld]: the run had no such step, nothing was traced",
+             "profile.steps [%lld, %lld]: the run did not reach these steps, nothing was traced",
              (long long)r->spec->profile.first_step, (long long)r->spec->profile.last_step);
     return run_agree(r, run_warn(r, r->plan->train_steps, text, e), e);
 }

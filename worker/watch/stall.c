@@ -17,21 +17,26 @@
 #include "common/xalloc.h"
 #include "worker/team/parallel.h"
 
-#define BEAT_SECONDS    0.5
-#define LATE_SECONDS    3  /* without a beat: the process does not run */
-#define GIVE_UP_PATIENT 10 /* factor outside of steps: a checkpoint elsewhere may take long */
-#define EVENT_SECONDS   1  /* the event log's disk may be what hangs */
-#define MOVED_BYTES     (1 << 16) /* more than the keep-alive traffic of MPI's daemons */
+#define BEAT_SECONDS 0.5
+/* without a heartbeat of the process, after which it counts as not running */
+#define LATE_SECONDS 3
+/* multiplies the limit outside of steps, where a checkpoint of another machine may take long */
+#define GIVE_UP_PATIENT 10
+/* wait at most this long to write an event: its disk may be the cause of the stall */
+#define EVENT_SECONDS 1
+#define MOVED_BYTES   (1 << 16) /* threshold above the keep-alive traffic of MPI's daemons */
 
-/* State of a rank, visible on its machine, written by that rank only. Monotonic clock. */
+/* State of a rank, shared with its machine and written by that rank only. Times are of the
+ * monotonic clock. */
 struct heartbeat {
     _Atomic int doing, phase;
-    _Atomic double since;       /* start of what it is doing */
+    _Atomic double since;       /* start of the current activity */
     _Atomic double phase_at;    /* start of the phase or step */
     _Atomic double progress_at; /* last progress */
-    _Atomic double moved_at;    /* last time its connections moved MOVED_BYTES in a long wait */
-    _Atomic double beat;        /* last wake-up of its watching thread */
-    _Atomic int64_t steps;      /* completed, over all attempts */
+    _Atomic double
+        moved_at;        /* last time its connections transferred MOVED_BYTES during a long wait */
+    _Atomic double beat; /* last wake-up of its watch thread */
+    _Atomic int64_t steps; /* completed steps of all attempts */
     int rank;
     pid_t pid;
 };
@@ -46,16 +51,17 @@ enum stall_severity {
 
 struct stall {
     double seconds, give_up_seconds;
-    struct heartbeat alone; /* this rank's state while nothing is shared */
+    struct heartbeat alone; /* this rank's state while it is not shared */
     struct heartbeat *self;
     struct traincomm_shared *shared; /* NULL before stall_share and after stall_unshare */
-    int ranks_here, world;           /* 1 and 0 while nothing is shared */
+    int ranks_here, world; /* ranks of this machine, and of all machines; 1 and 0 while the state is
+                              not shared */
     struct report *report;
-    uint64_t progress; /* last value of stall_progress() */
-    uint64_t moved;    /* stall_tcp_bytes() at moved_at, or when the wait was found to be long */
-    double moved_wait; /* `since` of that wait */
-    int doing_before;  /* before the wait */
-    double reported_phase; /* phase_at of the last report */
+    uint64_t progress;     /* last value of stall_progress() */
+    uint64_t moved;        /* stall_tcp_bytes() at moved_at, or when the wait became long */
+    double moved_wait;     /* the value of `since` during that wait */
+    int doing_before;      /* activity before the wait */
+    double reported_phase; /* phase_at at the time of the last report */
     double reported_at;
     enum stall_severity reported;
     pthread_t thread;
@@ -122,7 +128,7 @@ static void stall_note_wait(void *context, bool waits)
 
 struct verdict {
     enum stall_state state;
-    const struct heartbeat *who; /* NULL: all ranks */
+    const struct heartbeat *who; /* the rank that causes the stall; NULL: all ranks */
 };
 
 static double stall_stopped_for(const struct heartbeat *p, double now)
@@ -143,8 +149,8 @@ static bool stall_is_stopped(const struct heartbeat *p)
     return process_stat_read(p->pid, &stat) && process_is_stopped(&stat);
 }
 
-/* Sets *v if the rank's process does not run. In a long phase, a rank that is slow to wake up is
- * tolerated; a step cannot continue without it. */
+/* Sets *v if the rank's process does not run. Outside of steps, a process that is slow to wake up
+ * is tolerated; a step cannot continue without it. */
 static bool stall_judge_process(const struct stall *s, const struct heartbeat *p, double now,
                                 struct verdict *v)
 {
@@ -179,14 +185,15 @@ static double stall_last_progress(const struct stall *s)
     return last;
 }
 
-/* A step this long is worth a warning even if ranks still make progress. */
+/* Returns whether the run makes progress outside of a step. A step that takes too long gets a
+ * warning even if ranks make progress. */
 static bool stall_gets_on(const struct stall *s, double now)
 {
     return s->shared && atomic_load(&s->self->phase) != STALL_IN_STEP &&
            now - stall_last_progress(s) < s->seconds;
 }
 
-/* A step whose gradients still move is slow, and ends by itself. */
+/* Returns whether gradients are still being transferred: the step is slow, but will end. */
 static bool stall_exchanges(const struct stall *s, double now)
 {
     double last = -INFINITY;
@@ -197,7 +204,8 @@ static bool stall_exchanges(const struct stall *s, double now)
            now - last < s->seconds / 2;
 }
 
-/* Most severe first: a rank that does not run, then one that the others wait for. */
+/* Checks for the most severe cause first: a rank that does not run, then one that the others wait
+ * for. */
 static struct verdict stall_judge(const struct stall *s, double now)
 {
     const struct heartbeat *p;
@@ -295,7 +303,8 @@ static bool stall_is_first_that_runs(const struct stall *s, double now)
     return true;
 }
 
-/* An unreachable host cannot be signalled; its ranks time out on their own. */
+/* Exits if other machines do not answer: the daemon cannot signal an unreachable host, so its ranks
+ * have to end themselves. */
 static void stall_give_up(const struct stall *s, const struct verdict *v, double now)
 {
     bool in_step = atomic_load(&s->self->phase) == STALL_IN_STEP;
@@ -308,8 +317,8 @@ static void stall_give_up(const struct stall *s, const struct verdict *v, double
     _exit(1);
 }
 
-/* Once per phase or step, again if it gets worse, and again after the same time: the daemon
- * considers a machine without reports lost. */
+/* Reports once per phase or step, again if the state gets worse, and again after the same time,
+ * because the daemon considers a machine without reports lost. */
 static void stall_log(struct stall *s, const struct verdict *v, double now, double began)
 {
     enum stall_severity severity = v->state <= STALL_STARVED     ? SEVERITY_BAD
@@ -363,7 +372,7 @@ static void stall_look_at_traffic(struct stall *s, double now, double began)
         (doing != STALL_ALLREDUCE && doing != STALL_WAIT))
         return;
     uint64_t bytes = stall_tcp_bytes();
-    if (since > s->moved_wait || bytes < s->moved) { /* another wait, or a connection was closed */
+    if (since > s->moved_wait || bytes < s->moved) { /* a new wait, or a connection was closed */
         s->moved_wait = since;
         s->moved = bytes;
     } else if (bytes - s->moved >= MOVED_BYTES) {
@@ -378,7 +387,7 @@ static void stall_check(struct stall *s)
     double now = clock_monotonic(), began = atomic_load(&s->self->phase_at);
     uint64_t progress = stall_progress();
 
-    /* A watcher that was itself stopped has an old beat; its rank's times then mean nothing. */
+    /* If this thread was itself suspended, the times of this rank are meaningless. */
     bool slept = now - atomic_load(&s->self->beat) > LATE_SECONDS;
     atomic_store(&s->self->beat, now);
     if (progress != s->progress || slept)
@@ -408,7 +417,7 @@ static void *stall_watch(void *argument)
 
 /* ---- public functions */
 
-/* Rank number as set by the launcher, before MPI starts; -1: none. */
+/* Returns the rank number set by the launcher, which is known before MPI starts; -1: not set. */
 static int stall_rank_by_environment(void)
 {
     static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "SLURM_PROCID"};
@@ -444,13 +453,13 @@ int stall_create(double seconds, double give_up_seconds, struct stall **out, str
     int reason = helper_thread_start(&s->thread, "stall", stall_watch, s);
     if (reason) {
         free(s);
-        return error_set_errno(e, reason, "cannot start a thread that watches for stalls");
+        return error_set_errno(e, reason, "cannot start the thread that detects stalls");
     }
     *out = s;
     return 0;
 }
 
-/* The watcher must not run while the state moves. */
+/* Moves the state while the watch thread is locked out. */
 static void stall_move_heartbeat(struct stall *s, struct heartbeat *to)
 {
     const struct heartbeat *from = s->self;
@@ -479,12 +488,11 @@ int stall_share(struct stall *s, struct traincomm *comm, struct error *e)
     stall_set_doing(s, STALL_COMPUTE);
     int status = traincomm_shared_create(comm, sizeof(struct heartbeat), &shared);
     if (status)
-        return error_set(e, ERR_NO_MEMORY, "no memory to watch for stalls: %s",
-                         traincomm_strerror(status));
+        return error_set(e, ERR_NO_MEMORY, "cannot detect stalls: %s", traincomm_strerror(status));
     pthread_mutex_lock(&s->lock);
     stall_move_heartbeat(s, traincomm_shared_part(shared, traincomm_host_rank(comm)));
     pthread_mutex_unlock(&s->lock);
-    traincomm_barrier(comm); /* no rank reads before all have written */
+    traincomm_barrier(comm); /* all ranks have written their state before any rank reads it */
     pthread_mutex_lock(&s->lock);
     s->shared = shared;
     s->ranks_here = traincomm_host_size(comm);

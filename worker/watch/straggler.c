@@ -11,10 +11,11 @@
 
 #define BRIEF_MS 60 /* shorter steps are too noisy: they count as this long */
 
-/* A rank is slow if its relative excess over the median of the others exceeds `mean` over `blocks`
- * consecutive blocks of `steps`; in each block also `least` and `steady` times the mean, to exclude
- * pauses and noise; and `spread` times the distance between the upper eighth and the median of
- * other units, so that the slower kind of a mixed cluster is not reported. */
+/* A rank is slow if its relative excess over the median of the others is above `mean` over `blocks`
+ * consecutive blocks of `steps` steps. To exclude pauses and noise, each block must also exceed
+ * `least`, and `steady` times the mean. So that the slower kind of a mixed cluster is not reported,
+ * the excess must also exceed `spread` times the distance between the upper eighth and the median
+ * of the other units. */
 static const struct rule {
     int steps, blocks;
     double mean, least, steady, spread;
@@ -25,19 +26,19 @@ static const struct rule {
 #define RULES ((int)(sizeof rules / sizeof *rules))
 
 struct record {
-    int unit; /* its host, or itself on a single host */
+    int unit; /* its host, or the rank itself if there is only one host */
     bool named[RULES];
-    double excess; /* over all blocks of the current rule */
+    double excess; /* relative excess over all blocks of the current rule */
     struct {
         struct rank_times times;
         double median_ms;          /* of the others' busy times */
-    } steps[STRAGGLER_MEAN_STEPS]; /* ring */
+    } steps[STRAGGLER_MEAN_STEPS]; /* ring buffer */
 };
 
 struct stragglers {
     int world;
-    long steps;     /* added so far */
-    double *sorted; /* (world), after the ranks */
+    long steps;     /* number of steps added so far */
+    double *sorted; /* (world), stored after the ranks */
     double step_ms[STRAGGLER_MEAN_STEPS];
     struct record ranks[];
 };
@@ -81,7 +82,7 @@ static int straggler_at(const struct stragglers *s, int back)
     return (int)((s->steps - 1 - back) % STRAGGLER_MEAN_STEPS);
 }
 
-/* Median of all sorted values except one that equals `self`. */
+/* Returns the median of all sorted values without one that equals `self`. */
 static double straggler_median_of_others(const struct stragglers *s, double self)
 {
     const double *all = s->sorted;
@@ -90,7 +91,7 @@ static double straggler_median_of_others(const struct stragglers *s, double self
     return (all[low + (self <= all[low])] + all[high + (self <= all[high])]) / 2;
 }
 
-/* Over `steps` steps, the newest of them `back` before the newest of all. */
+/* Mean over `steps` steps; `back` newer steps are skipped. */
 static double straggler_excess(const struct stragglers *s, const struct record *rank, int back,
                                int steps)
 {
@@ -226,11 +227,11 @@ struct rank_timing {
     struct traincomm *comm;
     struct report *report;
     int world, slowest;
-    struct stragglers *stragglers; /* on rank 0 */
-    struct rank_step *every;       /* last step of each rank */
-    struct rank_times *times;      /* of `every` */
+    struct stragglers *stragglers; /* rank 0 only */
+    struct rank_step *every;       /* (world): last step of each rank */
+    struct rank_times *times;      /* (world): times of `every` */
     struct host_pace *hosts;       /* scratch */
-    int *host;                     /* rank 0: lowest rank on each rank's host */
+    int *host;                     /* rank 0: lowest rank on the host of each rank */
 };
 
 struct rank_timing *rank_timing_create(struct traincomm *comm, struct report *report)
@@ -282,16 +283,16 @@ struct rank_step rank_timing_gather(struct rank_timing *p, const struct rank_ste
 static void straggler_report_hosts(const struct rank_timing *p)
 {
     double busy[8];
-    int n = host_paces(p->times, p->host, p->world, p->hosts), said = 0;
+    int n = host_paces(p->times, p->host, p->world, p->hosts), listed = 0;
     json_t *names = json_array();
 
-    for (; said < n && said < (int)(sizeof busy / sizeof *busy); said++) {
-        busy[said] = p->hosts[said].busy_ms;
+    for (; listed < n && listed < (int)(sizeof busy / sizeof *busy); listed++) {
+        busy[listed] = p->hosts[listed].busy_ms;
         json_array_append_new(names,
-                              json_text_or_null(traincomm_host(p->comm, p->hosts[said].first)));
+                              json_text_or_null(traincomm_host(p->comm, p->hosts[listed].first)));
     }
     report_json(p->report, "slowest_hosts", names);
-    report_durations(p->report, "slowest_hosts_ms", busy, (size_t)said);
+    report_durations(p->report, "slowest_hosts_ms", busy, (size_t)listed);
     report_real(p->report, "median_host_ms",
                 (p->hosts[(n - 1) / 2].busy_ms + p->hosts[n / 2].busy_ms) / 2);
     json_decref(names);

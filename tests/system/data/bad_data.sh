@@ -62,8 +62,8 @@ is "$(find "$work/bad" -name '*.jpg' | wc -l)" 96 "images as files"
 truncate -s 200 "$work/bad/a/2.jpg"
 rm -rf "$work/run"
 worker 2 "$work/small.json" "$work/run"
-like "$output" 'does not decode and is replaced by another image: .*/a/2.jpg: ' "a cut JPEG is named"
-like "$(failed_event "$work/run")" '1 of the 96 images read so far do not decode' "and counted over all ranks: 1 of 96 is over 1 %"
+like "$output" 'cannot decode an image, using another one: .*/a/2.jpg: ' "a cut JPEG is named"
+like "$(failed_event "$work/run")" '1 of the 96 images read so far could not be decoded' "and counted over all ranks: 1 of 96 is over 1 %"
 
 # ---- an evaluation of which no image decodes
 mkdir -p "$work/none/a" "$work/none/b"
@@ -72,7 +72,7 @@ cp "$work/bad/a/4.jpg" "$work/bad/a/2.jpg"
 job "$work/none.json" ".data.eval = \"$work/none\" | .model.classes = 2"
 rm -rf "$work/run"
 worker 2 "$work/none.json" "$work/run"
-like "$(failed_event "$work/run")" '3 of the 3 images read so far do not decode .100 %.; at most 1 % may' \
+like "$(failed_event "$work/run")" '3 of the 3 images read so far could not be decoded .100 %, the limit is 1 %.' \
     "an evaluation without a decodable image reports whole percent"
 is "$(grep -c 'other classes' "$work/run/attempt-1/events.jsonl")" 0 "and no message about other classes"
 if /usr/bin/python3 - "$work/bad/a/2.jpg" 2>/dev/null <<'END'
@@ -89,7 +89,7 @@ END
 then
     rm -rf "$work/run"
     worker 2 "$work/small.json" "$work/run"
-    like "$output" 'does not decode and is replaced by another image: .*/a/2.jpg: a progressive JPEG of more than 100 scans' \
+    like "$output" 'cannot decode an image, using another one: .*/a/2.jpg: a progressive JPEG of more than 100 scans' \
         "so is one of too many scans"
 else
     skip "a JPEG of too many scans" "needs python3-pil"

@@ -55,8 +55,8 @@ truncate -s -20 twins/broken/b/01.png
 jq ".data.train = \"$work/twins/broken\"" job.json >broken.json
 worker --job broken.json --run-dir run-broken >run-broken.log 2>&1
 check "a broken PNG in a class folder is named" \
-    grep -q "replaced by another image: .*/broken/b/01.png: a PNG that cannot be read: it is truncated" run-broken.log
-check "and counted" grep -q "do not decode" run-broken.log
+    grep -q "using another one: .*/broken/b/01.png: a PNG that cannot be read: it is truncated" run-broken.log
+check "and counted" grep -q "could not be decoded" run-broken.log
 check "show has the size of a PNG" test "$("$prep" show --json twins/png | jq -r .width | sort -u)" = 48
 
 # ---- JPEGs that are cut, and those that only look so

@@ -38,7 +38,7 @@ is "$(got 'group_by(.host) | map(map(.cpus) | unique | length)')" "[2,2]" "the r
 is "$(get "/v1/jobs/$id" | jq -c '.gradients | [.step, .machines, .leaders, .exchanges]')" "[7,2,2,2]" \
     "what the first steps decide of their sums"
 shown=$("$top_builddir/trainctl" --server "unix:$socket" show "$id" | tr -s ' \n' ' ')
-like "$shown" " gradients gradients of 4 ranks are summed by machine .*: a step takes [0-9.e-]+ s \([0-9.e-]+ s (by calls|after backward)\) " \
+like "$shown" " gradients gradients of 4 ranks are summed on each machine through shared memory, then .*: a step takes [0-9.e-]+ s \([0-9.e-]+ s (by calls|after backward)\) " \
     "is in trainctl show"
 is "$("$top_builddir/trainctl" --server "unix:$socket" --json show "$id" | jq -r .gradients.message)" \
     "$("$top_builddir/trainctl" --server "unix:$socket" --json events "$id" | jq -r 'select(.type == "gradients") | .message')" "and in its events"

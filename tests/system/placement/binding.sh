@@ -43,7 +43,7 @@ run 2 1 --bind-to none -x OMP_PLACES='{0}' -x OMP_PROC_BIND=true
 like "$warnings" "all 2 threads of rank 0 on $(hostname) run on core 0 of its [0-9]+: unset OMP_PLACES|computes with 2 threads, but has only core 0" \
     "all threads on one core"
 run 1 $(($(nproc) + 1)) --oversubscribe --bind-to none
-like "$warnings" "^the $(($(nproc) + 1)) ranks on $(hostname) compute with $(($(nproc) + 1)) threads together on $(nproc) cores: fewer" \
+like "$warnings" "^the $(($(nproc) + 1)) ranks on $(hostname) compute with $(($(nproc) + 1)) threads in total on $(nproc) cores: fewer" \
     "more ranks than cores"
 
 # ---- a CPU for the thread that sums gradients between machines, of which each rank is one here
@@ -83,7 +83,7 @@ jq '.comm.core = 1023' "$work/job.json" >"$work/far.json"
 rm -rf "$work/run"
 log=$(mpirun -np 2 "${as_machines[@]}" "$top_builddir/tests/bin/train-worker" --job "$work/far.json" --run-dir "$work/run" 2>&1)
 is "$? $(jq -r 'select(.type == "failed") | .reason' "$work/run/attempt-1/events.jsonl")" \
-    "2 comm.core 1023: $(hostname) has no CPU 1023, or not for this job; \"auto\" takes one that is free" "a CPU that is not there"
+    "2 comm.core 1023: $(hostname) has no CPU 1023 that this job may use; \"auto\" selects a free one" "a CPU that is not there"
 
 # ---- OpenMP binds the thread that starts the others to its first place; those that help may run on any
 step_done() { grep -q '"type": *"step"' "$work/run/attempt-1/events.jsonl" 2>/dev/null; }
@@ -112,7 +112,7 @@ wait $mpirun
 
 # The job asks for one binding, mpirun for another
 cluster='"bind": "core"' run 1 2 --bind-to none
-like "$warnings" "^rank 0 on $(hostname) is bound to more than its threads need, or not at all \\(cores [0-9,-]+\\), but cluster.bind is .core.: " \
+like "$warnings" "^rank 0 on $(hostname) is bound to more cores than it has threads, or not at all \\(cores [0-9,-]+\\), but cluster.bind is .core.: " \
     "a binding that is undone"
 cluster='"bind": "none"' run 1 2 --map-by slot:PE=1 --bind-to core
 like "$warnings" "^rank 0 on $(hostname) is bound \\(cores [0-9]+\\), but cluster.bind is .none.: " "a binding that was not requested"

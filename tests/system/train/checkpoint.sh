@@ -42,7 +42,7 @@ worker 1 "$work/small.json" "$work/run" --attempt 2 --resume latest
 is "$(jq -r 'select(.type == "run_start") | .resumed_from' "$work/run/attempt-2/events.jsonl")" "$checkpoints/step-00000002" \
     "one in the momentum: latest takes the older checkpoint"
 like "$(jq -r 'select(.type == "warning") | .message' "$work/run/attempt-2/events.jsonl")" \
-    'step-00000003 is damaged: the xxh128 of optimizer.safetensors does not match .*; an older one is tried' "and warns of the broken one"
+    'step-00000003 is damaged: the xxh128 of optimizer.safetensors does not match .*; trying an older one' "and warns of the broken one"
 ok "whose place a whole one takes" cmp "$model" "$work/flipped/model.safetensors"
 cp "$newest/state.json" "$work/"
 sed -i 's/"schedule_step": 3,/"schedule_step": 2,/' "$newest/state.json"

@@ -147,7 +147,7 @@ torn=$(mktemp -d "$work/torn-XXXXXX")
 cp -r "$work/ema/." "$torn"
 rm "$torn/checkpoints/step-00000006/ema.safetensors"
 resume "$torn/checkpoints/step-00000006" "$work/ema.json" "$torn"
-like "$output" 'is damaged: cannot open .*ema.safetensors.*--resume latest takes the newest' \
+like "$output" 'is damaged: cannot open .*ema.safetensors.*--resume latest uses the newest' \
     "a checkpoint that lost its averaged weights is refused"
 
 # What Adam makes of its means depends on how many steps were done: every rank must know it.
@@ -165,7 +165,7 @@ cp -r "$work/whole" "$run"
 job "$work/threads.json" '.cluster.threads_per_worker = 2'
 resume "$run/checkpoints/step-00000004" "$work/threads.json" "$run"
 is $? 0 "another number of threads goes on"
-like "$(events "$run" 'select(.type == "warning") | .message')" 'with 2 threads a worker instead of 1:.*not be bit for bit' \
+like "$(events "$run" 'select(.type == "warning") | .message')" 'with 2 threads a worker instead of 1:.*not be bit-identical' \
     "and a warning explains the consequence"
 
 # ---- a given checkpoint, that is not the newest
@@ -201,7 +201,7 @@ like "$(jq -r .ttt_seconds "$run/result.json")" '^[0-9]+\.' "with a time to trai
 # ---- checkpoints that cannot be used
 truncate -s -100 "$run/checkpoints/step-00000006/optimizer.safetensors"
 resume "$run/checkpoints/step-00000006" "$work/small.json" "$run"
-like "$output" 'step-00000006 is damaged: the xxh128 of optimizer.safetensors does not match .*--resume latest takes the newest' \
+like "$output" 'step-00000006 is damaged: the xxh128 of optimizer.safetensors does not match .*--resume latest uses the newest' \
     "a torn checkpoint is refused by name"
 cp "$run/checkpoints/step-00000002/model.safetensors" "$run/checkpoints/step-00000004/"
 rm "$run/attempt-2/events.jsonl"

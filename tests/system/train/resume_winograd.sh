@@ -52,6 +52,6 @@ is "$(last_weights "$work/off-again")" "$(last_weights "$work/off")" "and comes 
 resume "$work/on" "$work/off.json" "$work/turned-off" "$work/cache"
 is "$? $(chosen "$work/turned-off" 2)" "0 " "a job that turns Winograd off is heeded when it resumes"
 like "$(jq -r 'select(.type == "warning") | .message' "$work/turned-off/attempt-2/events.jsonl")" \
-    'computed with Winograd.*model\.winograd is false.*not be bit for bit' "and a warning explains the consequence"
+    'computed with Winograd.*model\.winograd is false.*not be bit-identical' "and a warning explains the consequence"
 
 done_testing

@@ -5,7 +5,7 @@
 
 output=$("$top_builddir/tests/bin/train-worker" --job x --run-dir y --stall-seconds soon 2>&1)
 is $? 2 "a value that is not a time is a usage error"
-like "$output" '--stall-seconds takes seconds, 0 for never, not soon' "and is named"
+like "$output" '--stall-seconds must be a number of seconds, or 0 for never, not soon' "and is named"
 
 # The start, and each step of its own, may take longer than that on a loaded machine.
 warnings() {

@@ -97,7 +97,7 @@ is "$(results "$run")" "$(results "$work/whole")" "to the same bits: weights, ru
 worker 1 "$work/small.json" "$work/one" --attempt 2 --resume latest
 is "$?" 0 "on one rank it goes on too"
 like "$(jq -r 'select(.type == "warning") | .message' "$work/one/attempt-2/events.jsonl")" \
-    'the running statistics of batch norm of each of 2 ranks; the run goes on with their average' "and a warning names the statistics"
+    'the batch norm statistics of each of 2 ranks; this run continues with their average' "and a warning names the statistics"
 
 # ---- as older versions wrote them: one file, of all ranks
 ok "a checkpoint of an older version" /usr/bin/python3 - "$work/older/checkpoints/step-0000000$step" <<'END'
@@ -173,7 +173,7 @@ for of in 1 2; do
 done
 rm "$(own "$work/torn-2" "$step" 2)"
 worker 4 "$work/four.json" "$work/torn-2" --attempt 2 --resume "$work/torn-2/checkpoints/step-0000000$step"
-like "$output" 'is damaged: cannot open .*statistics-2.safetensors.*--resume latest takes the newest' \
+like "$output" 'is damaged: cannot open .*statistics-2.safetensors.*--resume latest uses the newest' \
     "a checkpoint that lost a machine's file is refused"
 
 if unshare -m true 2>/dev/null; then

@@ -91,9 +91,9 @@ Test(binding, warns_of_a_rank_that_spans_numa_domains)
     ranks[1].numa_nodes = 3;
     json_t *problems = binding_problems(ranks, hosts, 2, &any);
     cr_assert_eq(json_array_size(problems), 1);
-    cr_assert(
-        HAS("rank 1 on a spans NUMA domains with cores 22-43, though one has 24 cores for its "
-            "22 threads: start with mpirun --map-by numa:PE=22"));
+    cr_assert(HAS("rank 1 on a spans NUMA domains with cores 22-43, although one of them has 24 "
+                  "cores for its "
+                  "22 threads: start with mpirun --map-by numa:PE=22"));
     json_decref(problems);
     ranks[1].numa_cores = 12;
     problems = binding_problems(ranks, hosts, 2, &any);
@@ -146,8 +146,8 @@ Test(binding, warns_where_ranks_did_not_get_what_the_job_asked_for)
                   "rank 0 on a is bound (cores 0-3), but cluster.bind is \"none\"");
     binding_warns(
         unbound, JOB_BIND_CORE,
-        "rank 0 on a is bound to more than its threads need, or not at all (cores 0-15), but "
-        "cluster.bind is \"core\": an argument or a setting of mpirun or Slurm undoes it");
+        "rank 0 on a is bound to more cores than it has threads, or not at all (cores 0-15), but "
+        "cluster.bind is \"core\": an argument or a setting of mpirun or Slurm overrides it");
     bound[1].sockets = 2;
     binding_warns(bound, JOB_BIND_SOCKET, "rank 1 on a spans sockets (cores 8-11)");
     bound[1].numa_nodes = 3;
