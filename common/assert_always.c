@@ -11,9 +11,10 @@ void assert_failed(const char *condition, const char *function, const char *file
 {
     int errnum = errno;
 
-    while (strncmp(file, "../", 3) == 0) /* from the build folder to the sources */
+    while (strncmp(file, "../", 3) == 0) /* drop the way from the build folder to the sources */
         file += 3;
-    /* The place and the condition come first: of a worker's line the daemon shows the beginning. */
+    /* Place and condition come first, because the daemon shows only the beginning of a worker's
+     * line. */
     log_error("internal error at %s:%d, %s: %s is false (%s " PACKAGE_VERSION
               ", errno %d); this is "
               "a bug: please report this line. Nothing that was stored is lost: start %s again",

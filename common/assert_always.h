@@ -1,9 +1,12 @@
-/* Assertions of every build. One that fails writes a line to the log and aborts. What is stored
- * stays valid: SQLite rolls back, trainings continue without their daemon, and a run resumes from
- * its last checkpoint. A worker leaves a core dump, traind and trainctl do not (doc/security.md).
+/*
+ * Assertions that are active in every build. One that fails writes a line to the log and aborts.
+ * Stored data stays valid: SQLite rolls back, trainings continue without their daemon, and a run
+ * resumes from its last checkpoint. A worker leaves a core dump, traind and trainctl do not
+ * (doc/security.md).
  *
- * They are for faults of the program itself. A file, a request, another program or a lack of memory
- * must never make one fail: these are errors (error.h). They may not take measurable time. */
+ * Use them only for faults of the program itself. A file, a request, another program or a lack of
+ * memory must never make one fail: those are errors (error.h). Their cost must not be measurable.
+ */
 #pragma once
 
 #define assert_always(condition) assert_that(condition, #condition)
@@ -12,13 +15,14 @@
     (__builtin_expect(!!(condition), 1) ? (void)0                                                  \
                                         : assert_failed(words, __func__, __FILE__, __LINE__))
 
-/* Objects whose struct is private begin with `unsigned magic`, a number of their type's own. The
- * function that creates one sets it, the public functions check it, and the one that destroys it
- * clears it, so that another type, a destroyed object or overwritten memory is noticed at once. */
+/* A struct that is private to its file begins with `unsigned magic`, a number of its own type. The
+ * function that creates the object sets it, the public functions check it, and the one that
+ * destroys the object clears it, so that an object of another type, a destroyed one or overwritten
+ * memory is noticed at once. */
 #define assert_object(object, number)                                                              \
     assert_that((object) && (object)->magic == (number), #object "->magic == " #number)
 
-/* Checks and clears; volatile, as compilers drop a store before free(). */
+/* Checks and clears the number; volatile, because compilers drop a store before free(). */
 #define assert_object_ends(object, number)                                                         \
     (assert_object(object, number), (void)(*(volatile unsigned *)&(object)->magic = 0))
 

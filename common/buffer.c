@@ -14,18 +14,18 @@ bool buffer_reserve(struct buffer *b, size_t more)
         b->failed = true;
         return false;
     }
-    size_t needed = b->bytes + more + 1, room = b->room ? b->room : FIRST_BYTES;
-    while (room < needed && room <= SIZE_MAX / 2)
-        room *= 2;
-    if (room > b->limit + 1 && b->limit < SIZE_MAX)
-        room = b->limit + 1;
-    char *larger = room > b->room ? realloc(b->data, room) : b->data;
+    size_t needed = b->bytes + more + 1, capacity = b->capacity ? b->capacity : FIRST_BYTES;
+    while (capacity < needed && capacity <= SIZE_MAX / 2)
+        capacity *= 2;
+    if (capacity > b->limit + 1 && b->limit < SIZE_MAX)
+        capacity = b->limit + 1;
+    char *larger = capacity > b->capacity ? realloc(b->data, capacity) : b->data;
     if (!larger) {
         b->failed = true;
         return false;
     }
     b->data = larger;
-    b->room = room;
+    b->capacity = capacity;
     return true;
 }
 
@@ -74,11 +74,11 @@ void buffer_clear(struct buffer *b)
     *b = BUFFER(b->limit);
 }
 
-void *array_reserve(void *items, size_t wanted, size_t *room, size_t item_bytes)
+void *array_reserve(void *items, size_t wanted, size_t *capacity, size_t item_bytes)
 {
-    size_t more = *room ? *room : FIRST_ITEMS, bytes;
+    size_t more = *capacity ? *capacity : FIRST_ITEMS, bytes;
 
-    if (items && wanted <= *room)
+    if (items && wanted <= *capacity)
         return items;
     while (more < wanted && more <= SIZE_MAX / 2)
         more *= 2;
@@ -86,23 +86,23 @@ void *array_reserve(void *items, size_t wanted, size_t *room, size_t item_bytes)
         return NULL;
     void *larger = realloc(items, bytes);
     if (larger)
-        *room = more;
+        *capacity = more;
     return larger;
 }
 
-bool arrays_grow(const struct array *arrays, size_t n, size_t count, size_t *room)
+bool arrays_grow(const struct array *arrays, size_t n, size_t count, size_t *capacity)
 {
-    size_t more = *room;
+    size_t more = *capacity;
 
     for (size_t i = 0; i < n; i++) {
         void *items;
-        more = *room;
+        more = *capacity;
         memcpy(&items, arrays[i].at, sizeof items);
         items = array_grow(items, count, &more, arrays[i].item_bytes);
         if (!items)
-            return false; /* entries before it have more room than *room says */
+            return false; /* the arrays before it have grown, but *capacity stays */
         memcpy(arrays[i].at, &items, sizeof items);
     }
-    *room = more;
+    *capacity = more;
     return true;
 }

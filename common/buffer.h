@@ -1,8 +1,8 @@
 /*
- * Bytes that grow up to a limit. Initialise with BUFFER(limit_bytes).
+ * A byte buffer that grows up to a limit. Initialise it with BUFFER(limit_bytes).
  *
- * An append that does not fit leaves the buffer unchanged and fails it for good, so that a writer
- * of many parts may check once at the end.
+ * An append that does not fit leaves the content unchanged and sets `failed`; all later appends
+ * fail too. So a function that appends many parts may check once at the end.
  */
 #pragma once
 
@@ -14,20 +14,21 @@
 
 struct buffer {
     char *data;   /* owned, NUL-terminated; NULL while empty */
-    size_t bytes; /* without the NUL */
-    size_t room;
+    size_t bytes; /* without the terminating NUL */
+    size_t capacity;
     size_t limit;
-    bool failed; /* over the limit, or out of memory */
+    bool failed; /* the limit was exceeded, or memory ran out */
 };
 
 #define BUFFER(limit_bytes) ((struct buffer){.limit = (limit_bytes)})
 
-/* Makes room for so many more bytes and the NUL. False: the buffer has failed. */
+/* Ensures capacity for `more` additional bytes and the NUL. Returns false if the buffer has
+ * failed. */
 bool buffer_reserve(struct buffer *b, size_t more);
 
 static inline bool buffer_append(struct buffer *b, const void *data, size_t bytes)
 {
-    if (b->failed || (b->room - b->bytes <= bytes && !buffer_reserve(b, bytes)))
+    if (b->failed || (b->capacity - b->bytes <= bytes && !buffer_reserve(b, bytes)))
         return false;
     if (bytes)
         memcpy(b->data + b->bytes, data, bytes);
@@ -40,28 +41,30 @@ bool buffer_printf(struct buffer *b, const char *format, ...) __attribute__((for
 
 void buffer_drop(struct buffer *b, size_t bytes);
 
-/* Takes the text, which the caller frees ("" if empty), and resets the buffer. NULL: it has failed,
- * or there is no memory. bytes may be NULL. */
+/* Returns the content ("" if empty), which the caller frees, and resets the buffer. Returns NULL if
+ * the buffer has failed or memory runs out. bytes may be NULL. */
 char *buffer_take(struct buffer *b, size_t *bytes);
 
-/* Frees the content and resets the buffer, with its limit. */
+/* Frees the content and resets the buffer; the limit stays. */
 void buffer_clear(struct buffer *b);
 
-/* Grows an array of *room items to hold `wanted` in total. Returns it, perhaps moved; NULL without
- * memory, with the old one unchanged. item_bytes: sizeof *items. */
-void *array_reserve(void *items, size_t wanted, size_t *room, size_t item_bytes);
+/* Grows an array of *capacity items so that it can hold `wanted` items in total. Returns the array,
+ * which may have moved, or NULL if out of memory; the old array is then unchanged. item_bytes:
+ * sizeof *items. */
+void *array_reserve(void *items, size_t wanted, size_t *capacity, size_t item_bytes);
 
-static inline void *array_grow(void *items, size_t count, size_t *room, size_t item_bytes)
+static inline void *array_grow(void *items, size_t count, size_t *capacity, size_t item_bytes)
 {
-    return count < *room ? items : array_reserve(items, count + 1, room, item_bytes);
+    return count < *capacity ? items : array_reserve(items, count + 1, capacity, item_bytes);
 }
 
-/* The new last item of a small array; count and room are variables. Aborts without memory. */
-#define array_add(items, count, room)                                                              \
-    (*((items) = must_alloc(array_grow((items), (count), &(room), sizeof *(items))),               \
+/* Appends an item to a small array and yields it as an lvalue; count and capacity are variables.
+ * Exits if out of memory. */
+#define array_add(items, count, capacity)                                                          \
+    (*((items) = must_alloc(array_grow((items), (count), &(capacity), sizeof *(items))),           \
        &(items)[(count)++]))
 
-/* For arrays that share one count and one room. */
+/* One of several arrays that share a count and a capacity */
 struct array {
     void *at;
     size_t item_bytes;
@@ -69,5 +72,5 @@ struct array {
 
 #define ARRAY(items) ((struct array){&(items), sizeof *(items)})
 
-/* False: no memory; the arrays are unchanged. */
-bool arrays_grow(const struct array *arrays, size_t n, size_t count, size_t *room);
+/* Returns false if out of memory; the content of the arrays is then unchanged. */
+bool arrays_grow(const struct array *arrays, size_t n, size_t count, size_t *capacity);

@@ -1,4 +1,4 @@
-/* Time. Durations are seconds as double, dates Unix seconds (UTC). */
+/* Time. Durations are seconds as double, dates are Unix seconds (UTC). */
 #pragma once
 
 #include <math.h>
@@ -13,7 +13,7 @@ static inline double clock_read(clockid_t id)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* Seconds since an arbitrary moment: for durations. */
+/* Seconds since an arbitrary point in time; for durations. */
 static inline double clock_monotonic(void)
 {
     return clock_read(CLOCK_MONOTONIC);
@@ -24,8 +24,8 @@ static inline double clock_now(void)
     return clock_read(CLOCK_REALTIME);
 }
 
-/* Waits for the condition until clock_monotonic() is `until`; INFINITY: without a limit. False: the
- * time is over. */
+/* Waits for the condition until clock_monotonic() reaches `until`; INFINITY: without a limit.
+ * Returns false after a timeout. */
 static inline bool clock_wait(pthread_cond_t *condition, pthread_mutex_t *mutex, double until)
 {
     if (isinf(until))

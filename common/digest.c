@@ -7,7 +7,7 @@
 
 #include "common/system/file.h"
 
-#define XXH_INLINE_ALL /* one definition of the streaming state, on the stack */
+#define XXH_INLINE_ALL /* for a complete type of the streaming state */
 #include <xxhash.h>
 
 #define PIECE_BYTES ((size_t)1 << 20)

@@ -1,4 +1,5 @@
-/* XXH3 with 128 bits as 32 hex digits, as printed by xxh128sum: detects changes, not malice. */
+/* Digests of 128 bits (XXH3) as 32 hex digits, as printed by xxh128sum. They detect changes, not
+ * malicious ones. */
 #pragma once
 
 #include <stddef.h>
@@ -9,8 +10,8 @@
 
 void digest_text(const void *data, size_t bytes, char hex[DIGEST_BYTES]);
 
-/* The same of data in parts. digest_end writes the digest and frees d; "" if d is NULL (no
- * memory). */
+/* Digest of data in parts. digest_begin returns NULL if out of memory, which the other functions
+ * accept; digest_end writes the digest, or "" in that case, and frees d. */
 struct digest;
 struct digest *digest_begin(void);
 void digest_add(struct digest *d, const void *data, size_t bytes);

@@ -1,5 +1,5 @@
-/* JSON objects checked against a table of their keys. Job documents have a table of their own,
- * which knows much more: common/job/job_options.h. */
+/* Checks JSON objects against a table of their keys. Job documents have a more powerful table:
+ * common/job/job_options.h. */
 #pragma once
 
 #include <jansson.h>
@@ -8,11 +8,12 @@
 
 #include "common/problem.h"
 
-#define DOCUMENT_PROBLEMS_MAX 50 /* listed; unknown keys beyond are not looked at */
+/* maximum in a list of problems; further unknown keys are ignored */
+#define DOCUMENT_PROBLEMS_MAX 50
 
 enum document_type {
     DOCUMENT_VALUE, /* checked by the caller */
-    DOCUMENT_WORD,  /* one of words */
+    DOCUMENT_WORD,  /* one of `words` */
     DOCUMENT_INTEGER,
     DOCUMENT_NUMBER,
     DOCUMENT_TEXT /* not empty, without NUL */
@@ -21,17 +22,18 @@ enum document_type {
 struct document_key {
     const char *name;
     enum document_type type;
-    const char *const *words; /* ends with NULL */
-    int64_t least, most;      /* of numbers */
+    const char *const *words; /* the valid words; terminated by NULL */
+    int64_t least, most;      /* bounds of numbers */
     bool required;
-    const char *fallback; /* the default, as JSON text; NULL: none is set */
-    const char *expects;  /* the message for a wrong value; NULL: made from the rest of the row */
+    const char *fallback; /* default, as JSON text; NULL: no default */
+    const char *expects;  /* message for an invalid value; NULL: derived from the other members */
 };
 
-/* Whether word is one of words; NULL is not. */
+/* Returns whether `word` is one of `words`; false for NULL. */
 bool document_has_word(const char *const *words, const char *word);
 
-/* Adds what is wrong with an object's keys to *problems, and sets the defaults of missing keys.
- * keys: ends with a zeroed row. pointer: of the object. unknown: the message for other keys. */
+/* Adds the problems of an object's keys to *problems, and sets missing keys to their defaults.
+ * keys: terminated by a zeroed row. pointer: of the object. unknown: message for keys that are not
+ * in the table. */
 void document_check(json_t *object, const char *pointer, const struct document_key *keys,
                     const char *unknown, struct problems *problems);

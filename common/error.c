@@ -33,7 +33,7 @@ const struct error_type *error_type(enum error_code code)
     return &types[(unsigned)code < ERR_COUNT ? code : ERR_INTERNAL];
 }
 
-/* Formats first, as an argument may be e's own text. */
+/* Formats into a separate buffer, because an argument may be e->text itself. */
 static void error_set_text(struct error *e, const char *format, va_list args)
 {
     char text[ERROR_TEXT_BYTES];
@@ -104,7 +104,7 @@ int error_prefix(struct error *e, const char *format, ...)
 
     size_t front = strlen(words), rest = strlen(e->text);
     if (front + rest > sizeof e->text - 1)
-        rest = sizeof e->text - 1 - front; /* a message that is too long keeps its beginning */
+        rest = sizeof e->text - 1 - front; /* keep the beginning of a message that is too long */
     memmove(e->text + front, e->text, rest);
     memcpy(e->text, words, front);
     e->text[front + rest] = '\0';

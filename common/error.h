@@ -1,5 +1,5 @@
 /*
- * Errors: a code that decides what the caller does, and a message for the user.
+ * Errors: a code for the program, and a message for the user.
  *
  * Functions that can fail return 0 or a negative error code and fill the caller's struct error. A
  * message names what is wrong and, where possible, what would be right. It has no newline and no
@@ -12,33 +12,33 @@
 enum error_code {
     ERR_NONE = 0,
     ERR_INTERNAL,
-    ERR_USAGE, /* a wrong command line */
+    ERR_USAGE, /* invalid command line */
     ERR_INVALID,
-    ERR_UNSUPPORTED, /* valid, but not in this version */
-    ERR_ENCODING,    /* an unknown content coding */
+    ERR_UNSUPPORTED, /* valid, but not supported by this version */
+    ERR_ENCODING,    /* unknown content coding */
     ERR_TOO_LARGE,
-    ERR_TOO_MANY,    /* a limit per client */
+    ERR_TOO_MANY,    /* limit per client exceeded */
     ERR_NOT_FOUND,   /* no such job, file or route */
-    ERR_METHOD,      /* the route does not have this HTTP method */
-    ERR_NOT_ALLOWED, /* permissions or token */
-    ERR_CONFLICT,    /* not possible in this state */
+    ERR_METHOD,      /* HTTP method not supported by the route */
+    ERR_NOT_ALLOWED, /* permission denied, by the system or the token's role */
+    ERR_CONFLICT,    /* not possible in the current state */
     ERR_CORRUPT,
     ERR_IO, /* a system call failed */
     ERR_NO_SPACE,
     ERR_NO_MEMORY,
     ERR_UNREACHABLE, /* no answer from the daemon */
     ERR_INTERRUPTED,
-    ERR_NO_TOKEN, /* no valid token */
-    ERR_BUSY,     /* in use: try again soon */
+    ERR_NO_TOKEN, /* missing or invalid token */
+    ERR_BUSY,     /* in use; try again later */
     ERR_COUNT
 };
 
-/* The table behind exit codes, HTTP statuses and problem+json types. */
+/* Table of exit codes, HTTP statuses and problem+json types. */
 struct error_type {
-    const char *slug; /* "not-found": the last part of the problem type */
+    const char *slug; /* last part of the problem+json type, for example "not-found" */
     const char *title;
     int http_status;
-    int exit_code; /* of trainctl(1), EXIT STATUS */
+    int exit_code; /* listed in trainctl(1), EXIT STATUS */
 };
 
 struct error {
@@ -46,19 +46,19 @@ struct error {
     char text[ERROR_TEXT_BYTES];
 };
 
-/* Never NULL; ERR_INTERNAL's for an unknown code. */
+/* Never returns NULL; for an unknown code returns that of ERR_INTERNAL. */
 const struct error_type *error_type(enum error_code code);
 
-/* Fills *e (may be NULL) and returns -code, for `return error_set(...)`. */
+/* Fills *e (e may be NULL) and returns -code, for use in `return error_set(...)`. */
 int error_set(struct error *e, enum error_code code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* As error_set, appending strerror(errnum). ENOSPC, ENOENT, EACCES and ENOMEM set code, else it is
- * ERR_IO. */
+/* Like error_set, but appends strerror(errnum). ENOSPC, ENOENT, EACCES and ENOMEM determine the
+ * code; for others it is ERR_IO. */
 int error_set_errno(struct error *e, int errnum, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Prepends "words: " to e's message and returns -e->code. */
+/* Prepends the formatted text and ": " to the message of e, and returns -e->code. */
 int error_prefix(struct error *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 int error_append(struct error *e, const char *format, ...) __attribute__((format(printf, 2, 3)));

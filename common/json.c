@@ -21,7 +21,8 @@ static const char *json_advice(const char *words)
 
     if (strstr(words, "near end of file") || strncmp(words, "premature end", 13) == 0)
         return "the document ends too early: a quote, ] or } is missing";
-    if (token == '}' && *words == 's') /* a string was expected */
+    if (token == '}' &&
+        *words == 's') /* jansson expected a string, probably after a trailing comma */
         return "remove the comma in front of }";
     if (strcmp(words, "unexpected token near ']'") == 0)
         return "remove the comma in front of ]";
@@ -52,7 +53,7 @@ static json_t *json_parse(const char *text, size_t bytes, struct error *e)
     return value;
 }
 
-/* Checked before parsing, so that a hostile document costs neither stack nor memory. */
+/* Checked before parsing, so that a hostile document cannot exhaust stack or memory. */
 static int json_depth_of(const char *text, size_t bytes)
 {
     int depth = 0, deepest = 0, in_string = 0;
@@ -257,8 +258,8 @@ void json_differences(json_t *const *values, size_t count, json_t *differences)
     json_differences_at(values, count, "", differences);
 }
 
-/* Writes the number at from with the fewest digits to to, which is not after it. Returns its
- * end. */
+/* Writes the number at `from` with the fewest digits to `to`, which must not be after `from`.
+ * Returns the end of the result. */
 static char *json_shorten_number(char *to, const char *from, size_t length)
 {
     char text[NUMBER_BYTES + sizeof ".0"];
@@ -266,7 +267,7 @@ static char *json_shorten_number(char *to, const char *from, size_t length)
     if (memchr(from, '.', length) || memchr(from, 'e', length)) {
         number_text(strtod(from, NULL), text);
         if (!strpbrk(text, ".e"))
-            strcat(text, ".0"); /* keep it a real number */
+            strcat(text, ".0"); /* so that it stays a real number */
         if (strlen(text) <= length) {
             from = text;
             length = strlen(text);
@@ -331,7 +332,7 @@ char *json_excerpt(const json_t *v)
 
     if (text && strlen(text) > cut + 3) {
         while (((unsigned char)text[cut] & 0xc0) == 0x80)
-            cut--; /* not inside a UTF-8 character */
+            cut--; /* do not cut inside a UTF-8 character */
         strcpy(text + cut, "...");
     }
     return text;

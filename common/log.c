@@ -17,9 +17,9 @@ void log_set_format(enum log_format format)
     shape = format;
 }
 
-void log_set_level(enum log_level most)
+void log_set_level(enum log_level max)
 {
-    limit = most;
+    limit = max;
 }
 
 void log_set_name(const char *name)
@@ -27,11 +27,11 @@ void log_set_name(const char *name)
     snprintf(speaker, sizeof speaker, "%s%s", name ? name : "", name ? ": " : "");
 }
 
-static size_t log_quote(char *out, size_t room, const char *words)
+static size_t log_quote(char *out, size_t capacity, const char *words)
 {
     size_t used = 0;
 
-    for (; *words && used + 2 < room; words++) {
+    for (; *words && used + 2 < capacity; words++) {
         if (*words == '"' || *words == '\\')
             out[used++] = '\\';
         out[used++] = *words;
@@ -75,8 +75,8 @@ static void log_format_line(enum log_level level, const char *format, va_list ar
     log_write_line(line, used);
 }
 
-/* Without the buffers: in a function with both, clang 14 with -fstack-clash-protection loses double
- * arguments. */
+/* Calls another function for the buffers, because in a function with buffers and a va_list clang 14
+ * with -fstack-clash-protection loses double arguments. */
 void log_at(enum log_level level, const char *format, ...)
 {
     va_list args;

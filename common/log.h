@@ -1,15 +1,16 @@
-/* Log lines on stderr: "2026-11-21T13:15:02.123Z warning: words", after log_set_name("rank 3") with
- * that name. Thread-safe, one write per line. Untrusted words are escaped (text.h). */
+/* Writes log lines to stderr: "2026-11-21T13:15:02.123Z warning: message", with a name after the
+ * level if log_set_name was called. Thread-safe, one write per line. Untrusted text is escaped
+ * (text.h). */
 #pragma once
 
 enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARNING, LOG_LEVEL_INFO, LOG_LEVEL_DEBUG };
 
 enum log_format { LOG_TEXT, LOG_JSON };
 
-/* {"t": "2026-11-21T13:15:02.123Z", "level": "warning", "message": "words"} on each line. */
+/* JSON lines look like {"t": "2026-11-21T13:15:02.123Z", "level": "warning", "message": "text"}. */
 void log_set_format(enum log_format format);
-void log_set_level(enum log_level most);
-void log_set_name(const char *name); /* copied; NULL: none */
+void log_set_level(enum log_level max);
+void log_set_name(const char *name); /* copied; NULL: no name */
 
 void log_at(enum log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

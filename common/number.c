@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DIGITS_MAX 17 /* enough for any double */
+#define DIGITS_MAX 17 /* sufficient for any double */
 
 const char *number_text(double x, char text[NUMBER_BYTES])
 {
@@ -15,7 +15,7 @@ const char *number_text(double x, char text[NUMBER_BYTES])
             break;
     }
     char *exponent = strchr(text, 'e');
-    if (exponent) /* e-05, e+20 */
+    if (exponent) /* for example e-05 or e+20 */
         snprintf(exponent + 1, (size_t)(text + NUMBER_BYTES - exponent - 1), "%d",
                  atoi(exponent + 1));
     return text;

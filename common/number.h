@@ -1,23 +1,24 @@
-/* Numbers as decimal text, and order statistics. */
+/* Numbers as decimal text, and the median. */
 #pragma once
 
 #include <stddef.h>
 
 #define NUMBER_BYTES 32
 
-/* The fewest digits that read back as x: 0.07, 2, 1e-5, not 0.070000000000000007 or 1e-05.
+/* Writes the fewest digits that read back as x: 0.07, 2, 1e-5, not 0.070000000000000007 or 1e-05.
  * Returns text. */
 const char *number_text(double x, char text[NUMBER_BYTES]);
 
-/* x to 15 significant digits, so that products of decimals print as decimals: 0.1 x 96 x 0.5 is
- * 4.8. */
+/* Rounds x to 15 significant digits, so that products of decimals print as decimals: 0.1 x 96 x 0.5
+ * is 4.8. */
 double number_rounded(double x);
 
-/* part / whole in percent, two digits, no exponent: "0.012", "4.2". "100" only if part equals
- * whole. Returns text. */
+/* Writes part / whole in percent with two digits and without exponent: "0.012", "4.2". The result
+ * is "100" only if part equals whole. Returns text. */
 const char *number_percent(double part, double whole, char text[NUMBER_BYTES]);
 
 void number_sort(double *values, size_t count);
 
-/* The median, of an even count the mean of the middle two; sorts the values. count >= 1. */
+/* Returns the median; of an even count, the mean of the middle two. Sorts the values. count >=
+ * 1. */
 double number_median(double *values, size_t count);

@@ -18,7 +18,7 @@ void problems_add(struct problems *p, const char *pointer, const char *suggestio
     if (vasprintf(&message, format, args) < 0)
         must_alloc(NULL);
     va_end(args);
-    p->items = must_alloc(array_grow(p->items, p->count, &p->room, sizeof *p->items));
+    p->items = must_alloc(array_grow(p->items, p->count, &p->capacity, sizeof *p->items));
     p->items[p->count++] = (struct problem){
         .pointer = xstrdup(pointer),
         .message = message,

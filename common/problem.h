@@ -1,4 +1,4 @@
-/* What is wrong with a document, collected so that the user sees all of it at once. */
+/* Collects all problems of a document, so that the user sees all of them at once. */
 #pragma once
 
 #include <jansson.h>
@@ -7,40 +7,41 @@
 
 struct problem {
     char *pointer;
-    char *message;    /* "must be a number from 0 to 1, not \"fast\"" */
-    char *suggestion; /* the nearest right key or value, or NULL */
+    char *message;    /* for example "must be a number from 0 to 1, not \"fast\"" */
+    char *suggestion; /* nearest valid key or value, or NULL */
 };
 
 struct problems {
     struct problem *items;
-    size_t count, room;
+    size_t count, capacity;
 };
 
 void problems_add(struct problems *p, const char *pointer, const char *suggestion,
                   const char *format, ...) __attribute__((format(printf, 4, 5)));
-/* Adds copies of from's problems about keys that have none in p. */
+/* Adds copies of those problems of `from` whose key has no problem in p yet. */
 void problems_extend(struct problems *p, const struct problems *from);
-/* The pointer of a key below parent, escaped (RFC 6901). The caller frees it. */
+/* Returns the pointer of a key below parent, escaped as in RFC 6901. The caller frees it. */
 char *problem_pointer(const char *parent, const char *key);
 
 #define PROBLEM_KEY_BYTES 256
-/* The pointer as users write keys: lr.base for "/lr/base", cluster.hosts[1]; unusual keys are
- * quoted, "" is "the document". Cut if too long. Returns text. */
+/* Writes a pointer the way users write keys: lr.base for "/lr/base", cluster.hosts[1]. Unusual keys
+ * are quoted; "" becomes "the document". Truncated if too long. Returns text. */
 const char *problem_key(const char *pointer, char text[PROBLEM_KEY_BYTES]);
 
-/* The same for a suggestion that is a pointer; other suggestions are values and stay as they
- * are. */
+/* Like problem_key, for a suggestion that is a pointer; other suggestions are values and are
+ * copied. */
 const char *problem_suggestion(const char *suggestion, char text[PROBLEM_KEY_BYTES]);
 
 void problems_clear(struct problems *p);
 
 bool problems_about(const struct problems *p, const char *pointer);
 
-/* Whether the group or a key in it has one. */
+/* Returns whether the group or a key in it has a problem. */
 bool problems_within(const struct problems *p, const char *group);
 
-/* [{"pointer", "message", "suggestion"?}], as in problem+json's "errors". */
+/* Returns [{"pointer", "message", "suggestion"?}], as in "errors" of problem+json. */
 json_t *problems_to_json(const struct problems *p);
 
-/* "lr.base: must be ...; did you mean ...?", one per line. The caller frees it. */
+/* Returns "lr.base: must be ...; did you mean ...?" with a line for each problem. The caller frees
+ * it. */
 char *problems_to_text(const struct problems *p);

@@ -1,12 +1,12 @@
 /*
  * Counter-based random numbers: Philox-4x32-10 (Salmon et al., "Parallel random numbers: as easy as
- * 1, 2, 3", SC 2011). A stream is named by (seed, epoch, image, purpose) and has no other state, so
- * an image's numbers do not depend on threads, ranks or other images.
+ * 1, 2, 3", SC 2011). A stream is identified by (seed, epoch, image, purpose) and has no other
+ * state, so the numbers of an image do not depend on threads, ranks or other images.
  *
  * Also a keyed permutation of [0, n): a Feistel network with cycle walking instead of a
- * Fisher-Yates array, because any position is computed alone: no memory per rank and epoch, a
- * resumed run starts anywhere at once, and prefetch threads may work on both sides of an epoch's
- * end.
+ * Fisher-Yates array, because each position can be computed independently. It needs no memory per
+ * rank and epoch, a resumed run can start at any position, and prefetch threads may be in two
+ * epochs at a time.
  */
 #pragma once
 
@@ -14,12 +14,12 @@
 
 enum rng_purpose {
     RNG_AUGMENT = 1,
-    RNG_SHUFFLE,   /* the order of an epoch; image 0 */
+    RNG_SHUFFLE,   /* order of the images in an epoch; image is 0 */
     RNG_SYNTHETIC, /* content of synthetic batches */
-    RNG_CONVERT,   /* the order of records in shards; epoch is the role */
-    RNG_MODEL,     /* initial weights; image is the tensor's number */
-    RNG_MIXUP,     /* the weight of a mixed batch; image is the step */
-    RNG_SWEEP = 8, /* a sweep's random points; image is the point */
+    RNG_CONVERT,   /* order of the records in shards; epoch is the role */
+    RNG_MODEL,     /* initial weights; image is the number of the tensor */
+    RNG_MIXUP,     /* weight of a mixed batch; image is the step */
+    RNG_SWEEP = 8, /* random points of a sweep; image is the point */
     RNG_DROPOUT    /* dropout before the classifier */
 };
 
@@ -72,8 +72,8 @@ static inline uint32_t rng_u32(struct rng *r)
     return r->words[r->used++];
 }
 
-/* 53 bits in [0, 1). Each half is exact, and so is their sum: AVX2 has no vector conversion of 64
- * bits. */
+/* Converts to 53 bits in [0, 1). Both halves are exact, and so is their sum. AVX2 has no vector
+ * conversion of 64-bit integers, hence the halves. */
 static inline double rng_unit_of(uint32_t high, uint32_t low)
 {
     return (double)high * 0x1p-32 + (double)(low >> 11) * 0x1p-53;
@@ -106,7 +106,8 @@ static inline uint32_t rng_below(struct rng *r, uint32_t n)
 
 struct rng_permutation {
     uint64_t n;
-    int half_bits; /* the network permutes [0, 4^half_bits), at most 4 n numbers (n > 1) */
+    int half_bits; /* the network permutes [0, 4^half_bits), which has at most 4 n numbers (n > 1)
+                    */
     uint64_t keys[RNG_PERMUTATION_ROUNDS];
 };
 
@@ -129,7 +130,7 @@ static inline int64_t rng_permutation_at(const struct rng_permutation *p, int64_
     do {
         uint64_t left = x >> p->half_bits, right = x & mask;
         for (int round = 0; round < RNG_PERMUTATION_ROUNDS; round++) {
-            /* SplitMix64's finaliser mixes the half with the round's key */
+            /* The finaliser of SplitMix64 mixes the half with the round's key. */
             uint64_t z = right + p->keys[round];
             z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;
             z = (z ^ z >> 27) * 0x94D049BB133111EBu;

@@ -1,19 +1,20 @@
-/* The schedule of libtraincomm's sum over n ranks (worker/comm/exchange.h), also used for
- * predictions. n is a product of digits of at most 16, or primes, each a level of messages among
- * that many ranks: 256 ranks take 2 levels each way, of 15 messages. */
+/* Schedule of libtraincomm's sum over n ranks (worker/comm/exchange.h), also used for predictions.
+ * n is a product of digits, which are at most 16 or prime. Each digit is a level in which that many
+ * ranks exchange messages: 256 ranks take 2 levels of 15 messages in each direction. */
 #pragma once
 
 #include <stdbool.h>
 
 enum {
     SUM_LEVELS_MAX = 12,
-    SUM_LEVELS_BITS = 4,    /* of a digit of the power of two, at most */
-    SUM_LEVELS_WINDOW = 32, /* concurrent messages each way: more would congest one rank's port */
-    SUM_LEVELS_BUCKETS = 4  /* concurrent */
+    SUM_LEVELS_BITS = 4,    /* maximum size of a digit of the power of two */
+    SUM_LEVELS_WINDOW = 32, /* concurrent messages each way; more would congest a rank's port */
+    SUM_LEVELS_BUCKETS = 4  /* concurrent buckets */
 };
 
-/* The power of two first, in digits as equal as possible; an odd number below 16 as one digit, so
- * that its sums are in pairs too; else its primes, small ones combined. Returns the count. */
+/* Finds the digits: those of the power of two first, as equal as possible; then an odd factor below
+ * 16 as one digit, so that its sums are pairwise too, or else its primes, of which small ones are
+ * combined. Returns the number of digits. */
 static inline int sum_levels_find(int n, int digit[SUM_LEVELS_MAX])
 {
     int bits = 0, odd = n, count = 0, most = 1 << SUM_LEVELS_BITS;
@@ -35,7 +36,8 @@ static inline int sum_levels_find(int n, int digit[SUM_LEVELS_MAX])
     return count;
 }
 
-/* Rounds of messages in sequence. bf16: the first half is one level of all ranks. */
+/* Returns the number of consecutive rounds of messages. In bf16 the reduce-scatter is one level of
+ * all ranks. */
 static inline int sum_levels_rounds(int n, bool bf16)
 {
     int digit[SUM_LEVELS_MAX], count = sum_levels_find(n, digit), rounds = 0;

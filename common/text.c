@@ -34,7 +34,7 @@ static size_t text_decode(const char *text, size_t bytes, uint32_t *c)
     return *c < least[length] || (*c >= 0xd800 && *c < 0xe000) || *c > 0x10ffff ? 0 : length;
 }
 
-/* Keep in step with the patterns of the JSON Schema (common/job/job_text.c). */
+/* Must match the patterns in the JSON Schema (common/job/job_text.c). */
 static bool text_is_unsafe(uint32_t c)
 {
     return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x61c || c == 0x200e || c == 0x200f ||
@@ -64,16 +64,16 @@ bool text_is_printable_but(const char *text, const char *keep)
     return true;
 }
 
-static int text_escape_character(char *out, size_t room, uint32_t c)
+static int text_escape_character(char *out, size_t capacity, uint32_t c)
 {
     static const char letters[] = "\b\t\n\f\r", names[] = "btnfr";
     const char *at = c && c < 0x20 ? strchr(letters, (int)c) : NULL;
 
-    return at ? snprintf(out, room, "\\%c", names[at - letters])
-              : snprintf(out, room, "\\u%04x", c);
+    return at ? snprintf(out, capacity, "\\%c", names[at - letters])
+              : snprintf(out, capacity, "\\u%04x", c);
 }
 
-size_t text_escape(char *out, size_t room, const char *text, size_t bytes, const char *keep)
+size_t text_escape(char *out, size_t capacity, const char *text, size_t bytes, const char *keep)
 {
     char piece[16];
     size_t used = 0, length;
@@ -87,22 +87,22 @@ size_t text_escape(char *out, size_t room, const char *text, size_t bytes, const
             put = snprintf(piece, sizeof piece, "\\ufffd");
         else if (text_is_unsafe(c) && !text_is_kept(c, keep))
             put = text_escape_character(piece, sizeof piece, c);
-        if (used + (put ? (size_t)put : length) >= room)
+        if (used + (put ? (size_t)put : length) >= capacity)
             break;
         memcpy(out + used, put ? piece : text + i, put ? (size_t)put : length);
         used += put ? (size_t)put : length;
     }
-    if (room > 0)
+    if (capacity > 0)
         out[used] = '\0';
     return used;
 }
 
 char *text_escape_copy(const char *text, const char *keep)
 {
-    size_t bytes = strlen(text), room = TEXT_ESCAPE_GROWTH * bytes + 1;
-    char *copy = xmalloc(room);
+    size_t bytes = strlen(text), capacity = TEXT_ESCAPE_GROWTH * bytes + 1;
+    char *copy = xmalloc(capacity);
 
-    text_escape(copy, room, text, bytes, keep);
+    text_escape(copy, capacity, text, bytes, keep);
     return copy;
 }
 
@@ -161,12 +161,12 @@ void text_escape_json(json_t *value, const char *lines)
     text_escape_value(value, lines, "");
 }
 
-size_t text_bytes_of(const char *text, size_t most)
+size_t text_bytes_of(const char *text, size_t max)
 {
     size_t bytes = 0;
 
     for (; text[bytes]; bytes++)
-        if ((text[bytes] & 0xc0) != 0x80 && most-- == 0)
+        if ((text[bytes] & 0xc0) != 0x80 && max-- == 0)
             break;
     return bytes;
 }
@@ -227,7 +227,7 @@ size_t text_distance(const char *a, const char *b)
     return rows[m % 3][n];
 }
 
-/* Omitted letters are more common than wrong ones: "modl" is rather model than mode. */
+/* Omitted letters are more common than wrong ones: "modl" more likely means model than mode. */
 static bool text_has_letters(const char *candidate, const char *word)
 {
     for (; *candidate && *word; candidate++)
@@ -239,7 +239,7 @@ void text_suggest(struct suggest *s, const char *candidate)
 {
     size_t length = strlen(s->word), distance = text_distance(s->word, candidate);
 
-    /* a prefix is a good guess however much is missing */
+    /* A prefix is a good guess, however many letters are missing. */
     if (length >= 2 && strncmp(s->word, candidate, length) == 0)
         distance = 1;
     if (distance > 2 || distance >= length)

@@ -1,12 +1,12 @@
-/* Allocations that cannot fail, for small things: documents, names, lists of rows. Without memory
- * the program prints one line and exits with status 1. Nothing is left half stored: the database
- * rolls back, and trainings run on without their daemon. Buffers above 1 MiB, request bodies and
- * sizes chosen by a client are checked instead. */
+/* Allocations that cannot fail, for small things: documents, names, lists of rows. If memory runs
+ * out, the program prints a line and exits with status 1. Stored data stays consistent: the
+ * database rolls back, and trainings continue without their daemon. Buffers over 1 MiB, request
+ * bodies and sizes chosen by a client must be checked instead. */
 #pragma once
 
 #include <stddef.h>
 
-/* Returns memory; aborts if it is NULL. For functions that return NULL only without memory:
+/* Returns memory, or exits if it is NULL. For functions that return NULL only if out of memory:
  * json_dumps, open_memstream, buffer_take. */
 void *must_alloc(void *memory) __attribute__((returns_nonnull));
 

@@ -8,13 +8,13 @@
 #include "common/buffer.h"
 #include "common/xalloc.h"
 
-/* The daemon ends a stalled run after stall_seconds; ranks it cannot reach give up later. */
+/* The daemon ends a stalled run after stall_seconds. Ranks that it cannot reach exit later. */
 #define GIVE_UP_STALLS  2
 #define GIVE_UP_SECONDS 10
 
 struct vector {
-    char **items; /* NULL-terminated; NULL while it is empty */
-    size_t count, room;
+    char **items; /* NULL-terminated; NULL while empty */
+    size_t count, capacity;
 };
 
 static void command_add(struct vector *v, const char *format, ...)
@@ -28,7 +28,7 @@ static void command_add(struct vector *v, const char *format, ...)
     va_start(arguments, format);
     must_alloc(vasprintf(&text, format, arguments) < 0 ? NULL : text);
     va_end(arguments);
-    v->items = must_alloc(array_reserve(v->items, v->count + 2, &v->room, sizeof *v->items));
+    v->items = must_alloc(array_reserve(v->items, v->count + 2, &v->capacity, sizeof *v->items));
     v->items[v->count++] = text;
     v->items[v->count] = NULL;
 }
@@ -40,8 +40,8 @@ void command_free(char **strings)
     free(strings);
 }
 
-/* r->bind: two bound jobs on one node would both get its first cores, as an mpirun does not know of
- * the other. */
+/* r->bind excludes that two bound jobs on a node both get its first cores, because one mpirun does
+ * not know of the other. */
 static void command_add_placement(struct vector *v, const struct launch_request *r)
 {
     struct placement_wish wish = placement_wish_of(r->spec, r->threads);
@@ -70,11 +70,11 @@ char *command_agent(const struct launch_request *r)
     return xasprintf("%s -p %lld", r->agent, (long long)r->spec->cluster.ssh_port);
 }
 
-/* Without the keepalive mpirun was seen to hang forever when a host's link was cut, and to leave
- * the remote processes; with it both ends give up within 10 s. A link that is back within 4 s
- * answers one of the probes.
- * Ranks of Open MPI 5 abort the job when a connection to a rank is closed, without naming that
- * rank: opal_abort_delay gives mpirun time to notice the rank's end first. */
+/* Without keepalive, mpirun was seen to hang forever when the link to a host was cut, and to leave
+ * the remote processes running; with it both ends give up within 10 s, while a link that recovers
+ * within 4 s answers one of the probes. When a connection to a rank is closed, ranks of Open MPI 5
+ * abort the job without naming that rank; opal_abort_delay gives mpirun time to notice first that
+ * the rank has ended. */
 static void command_add_network(struct vector *v, const struct launch_request *r)
 {
     const char *interface = r->spec->cluster.interface;
@@ -102,7 +102,7 @@ char **command_network(const struct launch_request *r)
 }
 
 /* Variables that choose the kernels of the engine and of OpenBLAS. Ranks on other hosts do not
- * inherit them and would compute with kernels whose last bits differ. */
+ * inherit them and would use kernels whose results differ in the last bits. */
 static void command_add_kernel_choice(struct vector *v, const struct job_spec *spec)
 {
     static const char *const names[] = {"GLIBC_TUNABLES", "OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"};
@@ -114,8 +114,8 @@ static void command_add_kernel_choice(struct vector *v, const struct job_spec *s
         }
 }
 
-/* Open MPI passes them to its daemons as data, not through a shell. They override the inherited
- * ones. */
+/* Open MPI passes these variables to its daemons as data, not through a shell. They override the
+ * inherited ones. */
 static void command_add_variables(struct vector *v, const struct job_spec *spec)
 {
     for (size_t i = 0; i < spec->cluster.env_count; i++) {
@@ -150,7 +150,7 @@ char **command_argv(const struct launch_request *r, const char *attempt_dir, boo
     command_add_placement(&v, r);
     if (job_spec_names_hosts(r->spec))
         command_add_network(&v, r);
-    /* A rank that ends with an error ends the job, also behind MPI_Finalize. */
+    /* A rank that ends with an error ends the job, even after MPI_Finalize. */
     command_add_parameter(&v, "orte_abort_on_non_zero_status", "1");
     static const char *const exported[] = {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", ATTEMPT_MARK};
     for (size_t i = 0; i < sizeof exported / sizeof exported[0]; i++) {
@@ -230,7 +230,7 @@ char **command_on_hosts(char *const *argv, const char *attempt_dir)
 {
     struct vector v = {0};
 
-    /* this program, even if its file has been replaced since */
+    /* Executes this program, even if its file has been replaced since. */
     command_add(&v, "/proc/self/exe");
     command_add(&v, HOSTS_LAUNCH);
     command_add(&v, "%s", attempt_dir);
@@ -239,7 +239,7 @@ char **command_on_hosts(char *const *argv, const char *attempt_dir)
     return v.items;
 }
 
-#define SHARED_MEMORY "OMPI_MCA_btl_vader_backing_directory" /* also of Open MPI 5 */
+#define SHARED_MEMORY "OMPI_MCA_btl_vader_backing_directory" /* Open MPI 5 uses this name too */
 #define TCP_NETWORKS  "OMPI_MCA_btl_tcp_if_"
 
 char **command_environment(char *const *inherited, const struct launch_request *r,
@@ -256,17 +256,17 @@ char **command_environment(char *const *inherited, const struct launch_request *
             shared = NULL;
         one_machine &= !command_has_prefix(*inherited, own + 1, 1);
     }
-    /* Ranks without shared memory use TCP: keeps their ports local, and avoids Open MPI 5's
-     * warnings about unreachable networks. */
+    /* Ranks without shared memory use TCP. Restricting it to lo keeps their ports local and avoids
+     * Open MPI 5's warnings about unreachable networks. */
     if (one_machine)
         command_add(&v, TCP_NETWORKS "include=lo");
     if (shared) {
         command_add(&v, SHARED_MEMORY "=%s", shared);
         command_add(&v, "OMPI_MCA_orte_tmpdir_base=%s", shared);
-        command_add(&v, "PRTE_MCA_prte_tmpdir_base=%s", shared); /* of Open MPI 5 */
+        command_add(&v, "PRTE_MCA_prte_tmpdir_base=%s", shared); /* for Open MPI 5 */
     }
     command_add(&v, "OMP_NUM_THREADS=%lld", (long long)r->threads);
-    /* each of the engine's threads calls BLAS */
+    /* Each of the engine's threads calls BLAS. */
     command_add(&v, "OPENBLAS_NUM_THREADS=1");
     command_add(&v, ATTEMPT_MARK "=%s", attempt_dir);
     return v.items;

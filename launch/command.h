@@ -1,5 +1,5 @@
-/* The command line of mpirun, its environment and its hostfile. Pure; no shell is involved.
- * Vectors of strings are NULL-terminated; free them with command_free. */
+/* Builds the command line of mpirun, its environment and its hostfile. Pure functions; no shell is
+ * involved. Lists of strings are NULL-terminated; free them with command_free. */
 #pragma once
 
 #include <stdbool.h>
@@ -9,31 +9,36 @@
 
 char **command_argv(const struct launch_request *request, const char *attempt_dir, bool as_root);
 
-/* The same, run by traind --launch-hosts (hosts.h). */
+/* Returns the same command, to be run by traind --launch-hosts (hosts.h). */
 char **command_on_hosts(char *const *argv, const char *attempt_dir);
 
-/* The network parameters of every mpirun that spans hosts. */
+/* Returns the network parameters of an mpirun that uses several hosts. */
 char **command_network(const struct launch_request *request);
 
-/* The agent's command with cluster.ssh_port; NULL: there is no agent. The caller frees it. */
+/* Returns the agent's command with cluster.ssh_port; NULL: there is no agent. The caller frees
+ * it. */
 char *command_agent(const struct launch_request *request);
 
-/* "-x", "NAME=value" for each of cluster.env; NULL if there are none. */
+/* Returns "-x", "NAME=value" for each variable in cluster.env; NULL if there are none. */
 char **command_variables(const struct job_spec *spec);
 
-/* The environment for mpirun: the inherited one without the variables of an outer Open MPI, PMIx or
- * Slurm step, with ATTEMPT_MARK and the thread counts. shared: the folder for the ranks' shared
- * memory and Open MPI's files, unless the inherited one names one; NULL: Open MPI chooses. */
+/* Returns the environment for mpirun: the inherited one without the variables of an outer Open MPI,
+ * PMIx or Slurm step, plus ATTEMPT_MARK and the thread counts. shared: the folder for the ranks'
+ * shared memory and Open MPI's files, unless the inherited environment names one; NULL: chosen by
+ * Open MPI. */
 char **command_environment(char *const *inherited, const struct launch_request *request,
                            const char *attempt_dir, const char *shared);
 
-/* Whether "NAME=value" begins with one of these. */
+/* Returns whether "NAME=value" begins with one of the prefixes. */
 bool command_has_prefix(const char *variable, const char *const *prefixes, size_t count);
 
-/* One line that a POSIX shell parses into the same arguments. The caller frees it. */
+/* Returns a line that a POSIX shell parses into the same arguments. The caller frees it. */
 char *command_quote(char *const *argv);
 
-/* "localhost slots=2\n", for a job that names no hosts. The caller frees it. */
+/*
+ * Returns "localhost slots=2
+ * ", the hostfile of a job without hosts. The caller frees it.
+ */
 char *command_hostfile(const struct launch_request *request);
 
 void command_free(char **strings);

@@ -69,7 +69,7 @@ static json_t *hosts_load(const char *attempt_dir, struct error *e)
     return file_path(path, e, "%s/hosts.json", attempt_dir) ? NULL : json_document_load(path, e);
 }
 
-/* Appends "host n2 does not answer: ...", for the first few. */
+/* Appends a problem such as "host n2 does not answer: ..."; only the first few are listed. */
 static void hosts_add_problem(FILE *out, size_t count, const char *name, const char *problem)
 {
     if (count < 8)
@@ -136,12 +136,11 @@ bool hosts_read_taken(const char *attempt_dir, struct hosts_taken *taken)
     struct error e;
     json_t *plan = hosts_load(attempt_dir, &e), *hosts = json_object_get(plan, "hosts"), *host;
     json_int_t nodes = json_integer_value(json_object_get(plan, "nodes"));
-    size_t i,
-        room = json_array_size(hosts); /* nodes may be any number: workers can write the file */
+    size_t i, capacity = json_array_size(hosts); /* not nodes: workers can write the file */
 
     *taken = (struct hosts_taken){0};
-    taken->names = xcalloc(room + 1, sizeof *taken->names);
-    taken->machines = xcalloc(room + 1, sizeof *taken->machines);
+    taken->names = xcalloc(capacity + 1, sizeof *taken->names);
+    taken->machines = xcalloc(capacity + 1, sizeof *taken->machines);
     json_array_foreach (hosts, i, host) {
         const char *machine = json_string_value(json_object_get(host, "host"));
         const char *name = json_string_value(json_object_get(host, "name"));
@@ -170,22 +169,22 @@ void hosts_taken_clear(struct hosts_taken *taken)
     *taken = (struct hosts_taken){0};
 }
 
-/* ---- traind --launch-hosts: asks the hosts, then becomes mpirun. A program of its own because
- * resolving names and waiting for hosts can take long. */
+/* ---- traind --launch-hosts: probes the hosts, then becomes mpirun. This is a separate process,
+ * because resolving names and waiting for hosts can take long. */
 
 #define ANSWER_SECONDS 20.0 /* per host; an agent's own limit should be shorter */
-#define MOST_AT_ONCE   64   /* hosts asked at a time */
+#define MAX_PARALLEL   64   /* hosts probed at the same time */
 #define PER_PROBE      3    /* descriptors: two pipes and the process */
-#define OTHERS         40   /* descriptors: what starting one takes, files, what is inherited */
+#define OTHERS         40   /* descriptors for starting a probe, files, and inherited ones */
 #define LOOK_SECONDS   0.05
 #define ANSWER_BYTES   16384
 
 struct asked {
     const char *name;
     json_t *host;         /* its entry in hosts.json, borrowed */
-    struct spawn probe;   /* while it is asked */
-    int status;           /* of waitpid */
-    char *answer, *words; /* what it printed */
+    struct spawn probe;   /* while it runs */
+    int status;           /* as returned by waitpid */
+    char *answer, *words; /* output of the probe */
     bool late;
 };
 
@@ -195,7 +194,7 @@ struct asking {
     size_t count;
 };
 
-/* The probe's command line, with the library path that mpirun --prefix gives the ranks. */
+/* Returns the probe's command line, with the library path that mpirun --prefix gives the ranks. */
 static char **hosts_probe_argv(const struct asking *a)
 {
     char **argv = xcalloc(11, sizeof *argv), attempt[24];
@@ -216,8 +215,8 @@ static char **hosts_probe_argv(const struct asking *a)
     return argv;
 }
 
-/* The agent's command, the host, and the probe as one argument for the remote shell, as mpirun
- * calls an agent. */
+/* Returns the agent's command, the host, and the probe as a single argument for the remote shell,
+ * like mpirun's calls of an agent. */
 static char **hosts_agent_argv(const struct asking *a, const char *host, char **probe)
 {
     char *agent = xstrdup(json_get_text(a->plan, "agent", NULL)), *rest = NULL;
@@ -274,12 +273,12 @@ static size_t hosts_ask_batch_size(void)
 {
     struct rlimit limit;
 
-    if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur >= OTHERS + PER_PROBE * MOST_AT_ONCE)
-        return MOST_AT_ONCE;
+    if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur >= OTHERS + PER_PROBE * MAX_PARALLEL)
+        return MAX_PARALLEL;
     return limit.rlim_cur > OTHERS + PER_PROBE ? (limit.rlim_cur - OTHERS) / PER_PROBE : 1;
 }
 
-/* In batches, as there may be 4096 hosts and only 1024 descriptors. */
+/* Probes in batches, because there may be 4096 hosts but only 1024 descriptors. */
 static void hosts_ask_batches(struct asking *a)
 {
     static const struct timespec pause = {0, (long)(LOOK_SECONDS * 1e9)};
@@ -297,7 +296,7 @@ static void hosts_ask_batches(struct asking *a)
     }
 }
 
-/* The last line, control characters replaced; changes text. */
+/* Returns the last line with control characters replaced; modifies text. */
 static const char *hosts_last_line(char *text)
 {
     size_t length = strlen(text);
@@ -506,7 +505,7 @@ static struct placement_machine hosts_least_machine(const struct asking *a)
     return least;
 }
 
-/* Replaces the placement in mpirun's arguments, which were made before the hosts answered. */
+/* Replaces the placement in mpirun's arguments, which were made before the hosts had answered. */
 static void hosts_place_ranks(const struct asking *a, char **argv, struct placement *p)
 {
     struct placement_machine least = hosts_least_machine(a);
@@ -518,7 +517,7 @@ static void hosts_place_ranks(const struct asking *a, char **argv, struct placem
     for (; argv[0] && argv[1]; argv++)
         if (strcmp(argv[0], "--map-by") == 0 && argv[2] && argv[3]) {
             argv[1] = p->map_by;
-            argv[3] = (char *)p->bind_to; /* of --bind-to */
+            argv[3] = (char *)p->bind_to; /* the value of --bind-to */
             return;
         }
 }

@@ -35,7 +35,7 @@ int64_t process_start(int64_t pid)
 
 bool launch_release(struct launch_process *p)
 {
-    /* the reader may be gone, and a pipe has no MSG_NOSIGNAL */
+    /* The reader may have exited, and pipes have no MSG_NOSIGNAL. */
     struct sigaction ignore = {.sa_handler = SIG_IGN}, before;
     sigaction(SIGPIPE, &ignore, &before);
     ssize_t written = write(p->gate, "g", 1);
@@ -51,7 +51,8 @@ bool launch_adopt(int64_t pid, int64_t start, struct launch_process *p)
     if (pid <= 0)
         return false;
     p->pidfd = pidfd_open((pid_t)pid, 0);
-    /* read after opening: from now on the pid cannot be reused unnoticed */
+    /* Read the start time after opening the pidfd: from then on the pid cannot be reused
+     * unnoticed. */
     if (p->pidfd < 0 || process_start(pid) != start) {
         launch_process_close(p);
         return false;
@@ -101,7 +102,7 @@ struct process {
 
 struct process_list {
     struct process *items;
-    size_t count, room;
+    size_t count, capacity;
 };
 
 static void launch_process_list_processes(struct process_list *list)
@@ -115,7 +116,7 @@ static void launch_process_list_processes(struct process_list *list)
         long pid = strtol(entry->d_name, &end, 10);
         if (*end || pid <= 1 || pid == getpid() || !launch_process_read_living(pid, &f))
             continue;
-        array_add(list->items, list->count, list->room) =
+        array_add(list->items, list->count, list->capacity) =
             (struct process){pid, f.parent, f.session, f.start, false};
     }
     if (folder)
@@ -176,7 +177,7 @@ size_t process_set_update(struct process_set *set, const char *attempt_dir, int6
     set->count = 0;
     for (size_t i = 0; i < look.count; i++) {
         if (look.items[i].member)
-            array_add(set->items, set->count, set->room) =
+            array_add(set->items, set->count, set->capacity) =
                 (struct process_id){look.items[i].pid, look.items[i].start};
     }
     free(look.items);
@@ -227,7 +228,7 @@ bool process_set_find_stopped(const struct process_set *set, int64_t first,
     return found->pid >= 0;
 }
 
-/* The pidfd is opened before the start is checked, so that a reused pid is never signalled. */
+/* Opens the pidfd before checking the start time, so that a reused pid is never signalled. */
 void process_set_signal(const struct process_set *set, int signal_number)
 {
     for (size_t i = 0; i < set->count; i++) {
@@ -280,7 +281,8 @@ int launch_find_program(const char *name, char **path, struct error *e)
         return error_set_errno(e, errno, "%s cannot be run", name);
     if (!launch_process_is_program(name))
         return error_set(e, ERR_NOT_ALLOWED, "%s is not an executable file", name);
-    /* not realpath(): mpirun is a link and depends on the name it was called by */
+    /* Does not use realpath(), because mpirun is a symbolic link and depends on the name it is
+     * called by. */
     char folder[PATH_MAX];
     bool absolute = *name == '/' || !getcwd(folder, sizeof folder);
     *path = absolute ? xstrdup(name) : xasprintf("%s/%s", folder, name);

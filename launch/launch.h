@@ -1,12 +1,13 @@
 /*
- * Launchers start the workers of a job: `local` runs mpirun as a process of this machine, for ranks
- * here or on the hosts that the job names; `slurm` (daemon/launch/slurm.h) submits a job to Slurm.
+ * Launchers start the workers of a job. `local` runs mpirun as a process of this machine, for ranks
+ * here or on the hosts named by the job. `slurm` (daemon/launch/slurm.h) submits a job to Slurm.
  *
- * A launch has two steps so that a daemon killed in between starts nothing twice: start() creates a
- * process that waits at a gate, the caller stores its identity, launch_release() opens the gate. If
- * the daemon dies first, the gate closes and the process exits without having run anything.
+ * A launch has two steps, so that a daemon killed in between does not start anything twice: start()
+ * creates a process that waits at a gate, the caller stores the process's identity, and
+ * launch_release() opens the gate. If the daemon dies first, the gate is closed and the process
+ * exits without executing anything.
  *
- * Only the manager's thread calls these functions, except where noted.
+ * Only the manager's thread may call these functions, except where noted.
  */
 #pragma once
 
@@ -22,110 +23,117 @@ struct slurm;
 struct slurm_job;
 struct slurm_settings;
 
-/* What is to run. */
+/* What to launch, and how */
 struct launch_request {
     int64_t job_id, attempt;
-    const char *run_dir; /* absolute; holds job.json */
+    const char *run_dir; /* absolute; contains job.json */
     const struct job_spec *spec;
-    int64_t threads;    /* per worker, resolved */
-    enum job_bind bind; /* the document's; local: none instead of auto if another job could be
-                           bound to the same cores */
-    struct placement_machine machine; /* of the ranks; zero: not known */
-    int64_t stall_seconds;            /* of train-worker */
-    bool measure_peak;                /* for trainctl bench */
-    const char *mpirun;               /* as found by launch_find_program */
+    int64_t threads;    /* per worker, never 0 */
+    enum job_bind bind; /* as in the document; local: "none" instead of "auto" if another job could
+                           be bound to the same cores */
+    struct placement_machine machine; /* of the ranks; zeroed: unknown */
+    int64_t stall_seconds;            /* option of train-worker */
+    bool measure_peak;                /* option of train-worker, for trainctl bench */
+    const char *mpirun;               /* result of launch_find_program */
     const char *worker;
-    const char *data_roots; /* of train-worker; NULL: any folder */
-    const char *agent;      /* what starts a program on another host: ssh and its options */
-    bool resumes;           /* from the newest checkpoint */
-    /* Of the launcher slurm. */
+    const char *data_roots; /* option of train-worker; NULL: any folder is allowed */
+    const char *agent;      /* command that runs a program on another host: ssh with its options */
+    bool resumes;           /* start from the newest checkpoint */
+    /* Only for the launcher slurm */
     const struct slurm_settings *slurm;
     struct slurm *cluster;
-    const char *threads_source; /* of the number of threads, for a comment; NULL: the document */
-    double created_at;          /* of the job: makes its name in Slurm unique */
-    double time_limit_seconds;  /* NAN: none */
-    double lead_seconds;        /* before its end, at which the ranks are asked to stop */
-    bool by_hand;               /* a script for a user, without a run directory */
+    const char *threads_source; /* origin of the number of threads, for a comment in the script;
+                                   NULL: the document */
+    double created_at;          /* of the job; makes its name in Slurm unique */
+    double time_limit_seconds;  /* NAN: no limit */
+    double lead_seconds;        /* time before the limit at which the ranks are asked to stop */
+    bool by_hand;               /* make a script for a user, without a run directory */
     const char *document;       /* the job document that such a script contains */
 };
 
-/* A process: a reused pid has another start. */
+/* Identifies a process: if the pid is reused, start differs. */
 struct process_id {
     int64_t pid, start;
 };
 struct process_set {
     struct process_id *items;
-    size_t count, room;
+    size_t count, capacity;
 };
 
-/* A started launcher: a process or a job of Slurm. */
+/* A started launcher: a process or a job in Slurm */
 struct launch_process {
-    struct slurm_job *slurm; /* NULL: a process; else the other fields are not used (pidfd is -1) */
+    struct slurm_job
+        *slurm; /* NULL: a process; otherwise the other members are not used (pidfd is -1) */
     pid_t pid;
-    int64_t start;              /* field 22 of /proc/PID/stat, clock ticks since boot */
-    int pidfd;                  /* readable once it has ended; -1: not open */
-    int gate;                   /* -1: released */
-    pid_t session;              /* its own; 0: not known, as it had ended before it was read */
-    struct process_set members; /* of the attempt, as last seen */
+    int64_t start; /* field 22 of /proc/PID/stat, clock ticks since boot */
+    int pidfd;     /* readable once the process has ended; -1: not open */
+    int gate;      /* write end of a pipe; -1: released */
+    pid_t session; /* session id of the process; 0: unknown, because the process ended before it was
+                      read */
+    struct process_set members; /* processes of the attempt at the last scan */
 };
 
-#define LAUNCH_AGENT "ssh -o BatchMode=yes -o ConnectTimeout=10" /* the default */
-#define HOSTS_LAUNCH                                                                               \
-    "--launch-hosts" /* traind's first argument when it is hosts_launch (hosts.h) */
+#define LAUNCH_AGENT "ssh -o BatchMode=yes -o ConnectTimeout=10" /* default agent */
+#define HOSTS_LAUNCH "--launch-hosts" /* traind's first argument to run hosts_launch (hosts.h) */
 
 enum launch_stop {
-    LAUNCH_STOP_AFTER_STEP, /* SIGUSR1, which mpirun forwards to all ranks: they stop after their
-                               step. Not SIGTERM: mpirun kills the ranks a second after it. */
+    LAUNCH_STOP_AFTER_STEP, /* SIGUSR1, which mpirun forwards to all ranks; they stop after the
+                               current step. SIGTERM cannot be used: after it mpirun kills the ranks
+                               within a second. */
     LAUNCH_STOP_NOW,        /* SIGTERM: mpirun ends its ranks and cleans up */
-    LAUNCH_STOP_KILL,       /* SIGKILL to every process of the attempt and their descendants */
+    LAUNCH_STOP_KILL,       /* SIGKILL to all processes of the attempt and their descendants */
 };
 
 struct launcher {
-    const char *name; /* of cluster.launcher */
+    const char *name; /* value of cluster.launcher */
     /* Writes attempt-N/hostfile and attempt-N/command and starts the gated process, whose output
      * goes to attempt-N/stdout.log. */
     int (*start)(const struct launch_request *request, struct launch_process *process,
                  struct error *e);
     void (*stop)(struct launch_process *process, const char *attempt_dir, enum launch_stop how);
-    /* The number of processes of the attempt, whatever their parent. If there are none, their
-     * shared memory is removed. */
+    /* Returns the number of processes of the attempt, whatever their parent. If there are none,
+     * removes their shared memory. */
     int (*survivors)(struct launch_process *process, const char *attempt_dir);
 };
 
 extern const struct launcher launcher_local;
 
-/* Opens the gate; false: the process is gone. */
+/* Opens the gate. Returns false if the process has exited. */
 bool launch_release(struct launch_process *process);
-/* Finds a process of an earlier daemon again; false: it has ended. */
+/* Finds a process that an earlier daemon started. Returns false if it has ended. */
 bool launch_adopt(int64_t pid, int64_t start, struct launch_process *process);
-/* Reaps an ended process. *code or *signal is set where known (own child), else both stay -1. */
+/* Reaps an ended process. Sets *code or *signal_number if it was a child of this process; otherwise
+ * both stay -1. */
 void launch_reap(struct launch_process *process, int64_t *code, int64_t *signal_number);
-/* Closes an unopened gate and waits for the process behind it, which ends at once. */
+/* Closes the unopened gate and waits for the process, which then exits. */
 void launch_abandon(struct launch_process *process);
-/* Seconds since it was started (CLOCK_BOOTTIME). */
+/* Seconds since the process was started (CLOCK_BOOTTIME). */
 double launch_elapsed_seconds(const struct launch_process *process);
 void launch_process_close(struct launch_process *process);
 
-/* The absolute path of a program given by path or, through PATH, by name. The caller frees *path.
- * ERR_NOT_FOUND or ERR_NOT_ALLOWED, without a remedy: the caller knows it. */
+/* Finds the absolute path of a program given by path or, through PATH, by name. The caller frees
+ * *path. Returns ERR_NOT_FOUND or ERR_NOT_ALLOWED with a message to which the caller adds the
+ * remedy. */
 int launch_find_program(const char *name, char **path, struct error *e);
 
-/* Open MPI's major version, from mpirun --version; 0: not known. Cached. From any thread. */
+/* Returns the major version of Open MPI from mpirun --version; 0: unknown. Cached. Thread-safe. */
 int launch_mpi_version(const char *mpirun);
 
-/* Cores, or with smt hardware threads, that this process may use; at least 1. */
+/* Returns the number of cores, or with smt of hardware threads, that this process may use; at least
+ * 1. */
 int64_t launch_node_slots(bool smt);
 
 /* ---- processes of an attempt */
 
-/* Its start, field 22 of /proc/PID/stat; -1: no such process, or a zombie. */
+/* Returns the start time, field 22 of /proc/PID/stat; -1: there is no such process, or it is a
+ * zombie. */
 int64_t process_start(int64_t pid);
 
-/* Updates a set: removes the dead and adds every living process that was started with
- * ATTEMPT_MARK=attempt_dir in its environment, is in the session (0: any), or descends from a
- * member. A process seen once stays a member even if it clears its environment, leaves the session
- * or loses its parent. The environment of processes older than since, the start of the launcher (0:
- * not known), is not read. Returns the number of members. */
+/* Updates a set: removes dead processes, and adds each living one that was started with
+ * ATTEMPT_MARK=attempt_dir in its environment, is in the session (0: any), or is a descendant of a
+ * member. A process stays a member even if it clears its environment, leaves the session or loses
+ * its parent. The environment of processes older than `since`, the start of the launcher (0:
+ * unknown), is not read. Returns the number of members. */
 size_t process_set_update(struct process_set *set, const char *attempt_dir, int64_t session,
                           int64_t since);
 
@@ -134,7 +142,8 @@ struct process_stopped {
     char name[64];
 };
 
-/* Finds a member that is stopped by a signal: first if it is, else the lowest rank. False: none. */
+/* Finds a member that is stopped by a signal: process `first` if it is stopped, else the lowest
+ * rank. Returns false if none is stopped. */
 bool process_set_find_stopped(const struct process_set *set, int64_t first,
                               struct process_stopped *found);
 

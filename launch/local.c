@@ -1,4 +1,4 @@
-/* The launcher `local`: mpirun on this host or on others, in a session of its own. */
+/* The launcher `local`: runs mpirun, for this host or others, in a separate session. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -16,8 +16,8 @@
 #include "launch/command.h"
 #include "launch/hosts.h"
 
-/* What the child needs, made before fork(): after it only async-signal-safe calls are allowed, as
- * this process has threads. */
+/* Data for the child, prepared before fork() because in a process with threads only
+ * async-signal-safe calls are allowed after it. */
 struct child {
     char **argv, **environment;
     int gate, log;
@@ -45,7 +45,7 @@ static void local_become_mpirun(const struct child *c)
     sigprocmask(SIG_SETMASK, &none, NULL);
     process_allow_core_dump();
     int null = open("/dev/null", O_RDONLY);
-    /* log and gate are above 2: main.c keeps 0 to 2 open */
+    /* log and gate are above 2, because main.c keeps descriptors 0 to 2 open. */
     dup2(null, STDIN_FILENO);
     dup2(c->log, STDOUT_FILENO);
     dup2(c->log, STDERR_FILENO);
@@ -55,7 +55,7 @@ static void local_become_mpirun(const struct child *c)
     while ((n = read(3, &go, 1)) < 0 && errno == EINTR)
         ;
     if (n != 1)
-        _exit(125); /* the daemon died before it stored this process */
+        _exit(125); /* the daemon died before it had stored this process */
     close(3);
     if (chdir(c->run_dir) == 0)
         execve(c->argv[0], c->argv, c->environment);
@@ -93,8 +93,8 @@ static int local_start_child(struct child *c, struct launch_process *p, struct e
     return -(int)e->code;
 }
 
-/* A folder for each attempt's shared memory on this host, because killed ranks leave files that
- * could not be told from those of other attempts. */
+/* A separate folder for each attempt's shared memory on this host, because files left by killed
+ * ranks could not be attributed to an attempt otherwise. */
 static void local_shared_folder(const char *attempt_dir, char path[64])
 {
     char hex[DIGEST_BYTES];
@@ -103,7 +103,7 @@ static void local_shared_folder(const char *attempt_dir, char path[64])
     snprintf(path, 64, "/dev/shm/traind-%u-%.16s", geteuid(), hex);
 }
 
-/* /dev/shm and /tmp are writable for everyone: another user may own the name. */
+/* Checks the owner, because anyone can create a folder of this name in /dev/shm and /tmp. */
 static bool local_is_own_folder(const char *path)
 {
     struct stat st;
@@ -116,7 +116,7 @@ static bool local_make_shared_folder(const char *path)
     return (mkdir(path, 0700) == 0 || errno == EEXIST) && local_is_own_folder(path);
 }
 
-/* Not synced, like their folder: nothing is launched from it after a power cut. Frees text. */
+/* Writes a file without syncing it: nothing is launched from it after a power cut. Frees text. */
 static int local_write_file(const char *folder, const char *name, char *text, struct error *e)
 {
     char path[PATH_MAX];
@@ -143,7 +143,8 @@ static int local_open_log(const char *attempt_dir, int *fd, struct error *e)
     return status;
 }
 
-/* The files of mpirun and what the process execs. The file `command` is for users. */
+/* Prepares mpirun's files and the command that the process executes. The file `command` is for
+ * users. */
 static int local_prepare(const struct launch_request *r, const char *attempt_dir, struct child *c,
                          struct error *e)
 {
@@ -200,7 +201,7 @@ static void local_stop(struct launch_process *p, const char *attempt_dir, enum l
         if (p->pidfd >= 0)
             pidfd_send_signal(p->pidfd, how == LAUNCH_STOP_NOW ? SIGTERM : SIGUSR1, NULL, 0);
         if (p->pidfd >= 0 &&
-            how == LAUNCH_STOP_NOW) /* a stopped process gets SIGTERM only once it continues */
+            how == LAUNCH_STOP_NOW) /* a stopped process receives SIGTERM only after SIGCONT */
             pidfd_send_signal(p->pidfd, SIGCONT, NULL, 0);
         return;
     }
@@ -210,8 +211,8 @@ static void local_stop(struct launch_process *p, const char *attempt_dir, enum l
     }
 }
 
-/* Removes the session folder that a killed mpirun leaves, by the names of Open MPI 4 and 5.
- * (Without hosts it is in the shared folder.) */
+/* Removes the session folder that a killed mpirun leaves, by its names in Open MPI 4 and 5. Without
+ * hosts it is in the shared folder. */
 static void local_remove_session(const struct launch_process *p)
 {
     const char *tmp = getenv("TMPDIR");

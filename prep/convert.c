@@ -27,18 +27,18 @@
 static const char *const role_names[] = {[DATASET_TRAIN] = "train", [DATASET_EVAL] = "validation"};
 
 struct convert_options {
-    const char *from; /* imagenet, folder, idx, cifar */
+    const char *from; /* imagenet, folder, idx or cifar */
     const char *in, *out;
-    const char *classes_file; /* NULL: none */
-    int pad;                  /* idx, cifar: rows and columns of black around each image */
-    int resize;               /* the short side of larger images; 0: as they are */
-    int quality;              /* of resized JPEGs */
+    const char *classes_file; /* NULL: not given */
+    int pad;     /* idx, cifar: width of the black border around each image, in pixels */
+    int resize;  /* length of the short side of larger images; 0: do not resize */
+    int quality; /* of resized JPEGs */
     int threads;
     int shards;
     int eval_shards; /* 0: an eighth of shards, at least 1 */
     int64_t seed;
-    bool force; /* replace what an earlier conversion left in out */
-    bool json;  /* print one object */
+    bool force; /* replace an earlier conversion in out */
+    bool json;  /* print a JSON object */
 };
 
 struct job {
@@ -46,17 +46,17 @@ struct job {
     struct source *source;
     struct journal *journal;
     struct progress progress;
-    struct rng_permutation orders[2]; /* by role */
-    int shards[2];                    /* by role; 0: the source has no such images */
-    bool *done;                       /* (shards of both roles): by an earlier run */
+    struct rng_permutation orders[2]; /* indexed by role */
+    int shards[2];                    /* indexed by role; 0: the source has no such images */
+    bool *done;                       /* (shards of both roles): finished by an earlier run */
 };
 
-/* Numbered over both roles, training first. */
+/* A shard. Shards are numbered over both roles, training first. */
 struct place {
     enum dataset_role role;
-    int k, of;          /* of the role's shards */
-    int64_t first, end; /* of the role's images, in shuffled order */
-    char name[64];      /* "train/train-00003-of-00008" */
+    int k, of;          /* number k of the role's `of` shards */
+    int64_t first, end; /* range of the role's images, in shuffled order */
+    char name[64];      /* for example "train/train-00003-of-00008" */
     char temporary[PATH_MAX], final[PATH_MAX];
 };
 
@@ -68,7 +68,7 @@ static void convert_find_place(const struct job *job, int64_t i, struct place *p
     p->k = (int)(train ? i : i - job->shards[DATASET_TRAIN]);
     p->of = job->shards[p->role];
     int64_t n = job->source->images[p->role];
-    p->first = n * p->k / p->of; /* sizes differ by at most one */
+    p->first = n * p->k / p->of; /* the sizes of shards differ by at most one */
     p->end = n * (p->k + 1) / p->of;
     const char *role = role_names[p->role], *out = job->options->out;
     snprintf(p->name, sizeof p->name, "%s/%s-%05d-of-%05d", role, role, p->k, p->of);
@@ -158,8 +158,8 @@ static bool convert_is_there(const char *path, const json_t *shard)
            st.st_size == json_integer_value(json_object_get(shard, "bytes"));
 }
 
-/* Shards in the journal whose files are still there, under the final name if the run ended while
- * renaming. */
+/* Finds the shards in the journal whose files still exist; they have their final names if the run
+ * ended while renaming. */
 static int64_t convert_find_done(struct job *job)
 {
     int64_t images = 0;
@@ -252,8 +252,8 @@ static int convert_write_manifest(const struct job *job, const char *path, struc
     return rc;
 }
 
-/* The manifest is written first, so that a full disk leaves nothing that looks complete, and
- * renamed last. */
+/* Writes the manifest first and renames it last, so that a conversion never looks complete if the
+ * disk fills up. */
 static int convert_settle(const struct job *job, struct error *e)
 {
     const char *out = job->options->out;
@@ -349,7 +349,7 @@ static int convert_write_all(struct job *job, struct error *e)
         rc = convert_settle(job, e);
     else if (journal_count(job->journal) == 0)
         journal_remove(job->options->out);
-    else if (e->code != ERR_CORRUPT && e->code != ERR_INVALID) /* they would fail again */
+    else if (e->code != ERR_CORRUPT && e->code != ERR_INVALID) /* other errors would occur again */
         fprintf(stderr,
                 "train-prep: %" PRId64
                 " of %d shards are finished; run the same command again to continue\n",
@@ -396,11 +396,11 @@ static void convert_report(const struct job *job)
 }
 
 /* Writes out/train/train-%05d-of-%05d, out/validation/validation-%05d-of-%05d and, last,
- * out/manifest.json (common/dataset/manifest.h). The order is a shuffle of all images of a role by
- * seed. All is written under temporary names and renamed at the end. Shards that an interrupted or
- * failed run finished are kept by the next one with the same options; the result has the same
- * bytes. ERR_CONFLICT if out holds other data, an unfinished conversion with other options, or is
- * being written by another process. */
+ * out/manifest.json (common/dataset/manifest.h). All images of a role are shuffled by the seed.
+ * Everything is written under temporary names and renamed at the end. Shards that were finished by
+ * an interrupted or failed run with the same options are kept; the result has the same bytes.
+ * Returns ERR_CONFLICT if out contains other data or an unfinished conversion with other options,
+ * or another process is writing it. */
 static int convert_run(const struct convert_options *o, struct error *e)
 {
     struct source_options source = {.classes_file = o->classes_file, .pad = o->pad};
@@ -423,7 +423,7 @@ static int convert_run(const struct convert_options *o, struct error *e)
     return rc;
 }
 
-#define IMAGENET_SHARDS 1024 /* as imagenet_to_gcs.py; an eighth, 128, for the validation */
+#define IMAGENET_SHARDS 1024 /* as in imagenet_to_gcs.py; the validation gets an eighth, 128 */
 #define SHARDS_MAX      99999
 
 #define AT(field) offsetof(struct convert_options, field)

@@ -55,7 +55,7 @@ static int journal_compare_settings(const struct journal *j, const json_t *then,
     return 0;
 }
 
-/* Reads an earlier run's lines; *good_bytes: where the last complete one ends. */
+/* Reads the lines of an earlier run. *good_bytes: end of the last complete line. */
 static int journal_read_lines(struct journal *j, const json_t *settings, long *good_bytes,
                               struct error *e)
 {

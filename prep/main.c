@@ -1,4 +1,4 @@
-/* train-prep: makes, checks, shows and hands out data sets. */
+/* train-prep: converts, audits, shows and stages data sets. */
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>

@@ -12,7 +12,8 @@
 
 static const char *const folders[] = {[DATASET_TRAIN] = "train/", [DATASET_EVAL] = "validation/"};
 
-/* What an untrusted manifest names is copied and written, so it must stay inside. */
+/* Accepts only names inside the folder, because shards of an untrusted manifest are copied and
+ * written. */
 static int manifest_shards_is_harmless(const char *file, enum dataset_role role)
 {
     size_t folder = strlen(folders[role]);
@@ -43,7 +44,7 @@ static int manifest_shards_take_role(struct manifest_shards *m, enum dataset_rol
     const char *name = role == DATASET_TRAIN ? "train" : "validation";
     const json_t *shards = json_object_get(json_object_get(m->manifest, name), "shards");
     struct manifest_shard *larger =
-        array_reserve(m->shards, m->count + json_array_size(shards), &m->room, sizeof *larger);
+        array_reserve(m->shards, m->count + json_array_size(shards), &m->capacity, sizeof *larger);
     const json_t *shard;
     size_t i;
 

@@ -16,33 +16,34 @@
 #include "prep/prep.h"
 #include "prep/work.h"
 
-/* By numbers in file order, and by class. */
+/* Selects records by their numbers in file order, and by class. */
 struct record_choice {
     enum dataset_role role;
-    int64_t first, last; /* both included */
-    bool to_end;         /* instead of last */
+    int64_t first, last; /* inclusive */
+    bool to_end;         /* up to the last record; ignore `last` */
     bool any_class;
-    int32_t class; /* counted from 0 */
-    int64_t limit; /* of those that are left; 0: all */
+    int32_t class; /* 0-based */
+    int64_t limit; /* of the selected records; 0: all */
 };
 
 struct show_options {
     const char *dir;
     struct record_choice choice;
-    bool json; /* one object a line */
+    bool json; /* print a JSON object per line */
 };
 
 struct extract_options {
     const char *dir, *out;
     struct record_choice choice;
-    bool json; /* one object a line: each file */
+    bool json; /* print a JSON object for each file */
 };
 
-/* An error ends the visit. */
+/* If it returns an error, the loop ends. */
 typedef int show_visit(struct dataset *d, int64_t i, const struct dataset_image *image,
                        void *context, struct error *e);
 
-/* ERR_NOT_FOUND if there is no such record. *end: one past the last. */
+/* Opens the data and sets *end to the number after the last selected record. Returns ERR_NOT_FOUND
+ * if there is no such record. */
 static int show_open(const char *dir, const struct record_choice *choice, struct dataset **out,
                      int64_t *end, struct error *e)
 {
@@ -62,8 +63,8 @@ static int show_open(const char *dir, const struct record_choice *choice, struct
                      choice->first < count ? last : choice->first, dir, count - 1);
 }
 
-/* Visits records of the class in file order and counts them in *taken. ERR_NOT_FOUND if there is
- * none. */
+/* Calls `take` for the selected records in file order and counts them in *taken. Returns
+ * ERR_NOT_FOUND if there are none. */
 static int show_records(struct dataset *d, const struct record_choice *choice, int64_t end,
                         show_visit *take, void *context, int64_t *taken, struct error *e)
 {
@@ -93,7 +94,7 @@ static int show_records(struct dataset *d, const struct record_choice *choice, i
     return rc;
 }
 
-/* Prints and frees line; NULL (from json_pack): a name is not UTF-8. */
+/* Prints and frees line. NULL, from json_pack, means that a name is not UTF-8. */
 static int show_print_json(int64_t i, json_t *line, struct error *e)
 {
     if (!line)
@@ -106,7 +107,7 @@ static int show_print_json(int64_t i, json_t *line, struct error *e)
 
 struct table {
     struct jpeg_decoder *decoder;
-    bool json, begun; /* begun: the header is there */
+    bool json, begun; /* begun: the header has been printed */
     int file_width;
 };
 
@@ -194,7 +195,7 @@ static int show_run(const struct show_options *o, struct error *e)
     return rc;
 }
 
-/* Untrusted: keeps the last part and its harmless characters. */
+/* Makes an untrusted name safe: keeps its last part, and in it only harmless characters. */
 static void show_safe_name(const char *name, char out[128])
 {
     const char *slash = strrchr(name, '/');

@@ -1,5 +1,5 @@
-/* Copies shards to local scratch, for a Slurm prolog: may run again, in several processes of a
- * node, and on many nodes against one file server. */
+/* Copies shards to a local disk. Used in a Slurm prolog, so it may run repeatedly, in several
+ * processes of a node, and on many nodes that read from one file server. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -36,11 +36,11 @@
 
 struct stage_options {
     const char *from, *to;
-    struct dataset_part part;   /* of this node */
-    const char *hosts, *host;   /* the options that part is derived from; or NULL */
-    uint64_t bandwidth_per_sec; /* bytes; 0: no limit */
-    uint64_t keep_free;         /* bytes to leave free on the file system of to */
-    bool keep;                  /* shards of earlier stagings that are not wanted now */
+    struct dataset_part part;   /* the part for this node */
+    const char *hosts, *host;   /* options from which part is derived; or NULL */
+    uint64_t bandwidth_per_sec; /* in bytes; 0: no limit */
+    uint64_t keep_free;         /* bytes to leave free on the file system of `to` */
+    bool keep;                  /* keep shards of earlier stagings that are not needed now */
     bool json;
 };
 
@@ -54,17 +54,17 @@ struct stage {
     struct manifest_shards from;
     uint8_t *chunk; /* (CHUNK_BYTES) */
     bool was_staged;
-    bool *wanted;            /* (from.count): to be copied */
-    uint64_t unwanted_bytes; /* on disk, of shards that will be removed */
+    bool *wanted;            /* (from.count): shards to copy */
+    uint64_t unwanted_bytes; /* disk space of shards that will be removed */
     int unwanted;
     struct progress progress;
-    uint64_t budget_bytes; /* copied since budget_started: for the bandwidth */
+    uint64_t budget_bytes; /* copied since budget_started; to limit the bandwidth */
     double budget_started, started;
     uint64_t copied_bytes, kept_bytes;
     int copied, kept;
 };
 
-/* Errors are attributed to the data or the scratch disk. */
+/* Errors are attributed to the data or to the scratch disk. */
 static int stage_data_error(struct stage *s, int rc)
 {
     if (rc)
@@ -101,7 +101,7 @@ static void stage_pace(struct stage *s, size_t bytes)
     double ahead = due - (clock_monotonic() - s->budget_started);
     if (ahead > 0) {
         struct timespec wait = {(time_t)ahead, (long)((ahead - (double)(time_t)ahead) * 1e9)};
-        nanosleep(&wait, NULL); /* a signal ends it early: then prep_interrupted is looked at */
+        nanosleep(&wait, NULL); /* if a signal ends it early, prep_interrupted is set */
     }
 }
 
@@ -169,7 +169,7 @@ static int stage_copy_bytes(struct stage *s, int in, int out, const char *from,
     return 0;
 }
 
-/* Copies between open files and compares with the manifest. */
+/* Copies between open files and compares the data with the manifest. */
 static int stage_copy_checked(struct stage *s, int in, int out, const char *from,
                               const char *temporary, const struct manifest_shard *shard,
                               struct error *e)
@@ -204,7 +204,7 @@ static int stage_copy_shard(struct stage *s, const struct manifest_shard *shard,
     int in = file_open(from, e);
     if (in < 0)
         return stage_data_error(s, in);
-    unlink(temporary); /* of a run that was killed; never through a link */
+    unlink(temporary); /* left by a run that was killed; never write through a link */
     int out = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
     if (out < 0) {
         int reason = errno;
@@ -241,7 +241,7 @@ static int stage_find_wanted(struct stage *s, uint64_t *bytes, struct error *e)
         if (!manifest_shard_in(shard, s->options->part))
             continue;
         stage_make_paths(s, shard, from, to, temporary);
-        unlink(temporary); /* of a copy that was interrupted: the lock is ours */
+        unlink(temporary); /* left by an interrupted copy, as this process has the lock */
         int rc = stage_is_whole(s, to, shard, &whole, e);
         if (rc)
             return rc == -ERR_INTERRUPTED ? rc : stage_scratch_error(s, rc);
@@ -266,7 +266,7 @@ static const char *stage_size_text(uint64_t bytes, char text[SIZE_TEXT_BYTES])
     return text;
 }
 
-/* Before anything is removed, so that a failing run leaves what was there. */
+/* Called before anything is removed, so that a failure does not change the folder. */
 static int stage_check_space(struct stage *s, uint64_t needed, struct error *e)
 {
     char there[SIZE_TEXT_BYTES], wanted[SIZE_TEXT_BYTES], missing[SIZE_TEXT_BYTES];
@@ -304,8 +304,8 @@ static bool stage_is_wanted(const struct stage *s, const char *role, const char 
     return false;
 }
 
-/* Calls act for each shard of an earlier staging that is not wanted: it takes space, and shards of
- * two data sets in a folder cannot be read. */
+/* Calls act for each shard of an earlier staging that is not needed now. Such shards take space,
+ * and a folder with shards of two data sets cannot be read. */
 static int stage_each_unwanted(struct stage *s, const char *role,
                                int (*act)(struct stage *s, const char *path, struct error *e),
                                struct error *e)
@@ -336,7 +336,7 @@ static int stage_count_unwanted(struct stage *s, const char *path, struct error 
     if (lstat(path, &st))
         return stage_scratch_error(s, error_set_errno(e, errno, "cannot look at %s", path));
     s->unwanted++;
-    if (st.st_nlink == 1) /* else its blocks stay in use under another name */
+    if (st.st_nlink == 1) /* otherwise removing it frees no space, as it has another name */
         s->unwanted_bytes += (uint64_t)st.st_blocks * 512;
     return 0;
 }
@@ -348,7 +348,7 @@ static int stage_remove_unwanted(struct stage *s, const char *path, struct error
                : 0;
 }
 
-/* Incomplete from here until all is copied. */
+/* From here on the folder is incomplete until all shards are copied. */
 static int stage_remove_manifest(struct stage *s, struct error *e)
 {
     char path[PATH_MAX];
@@ -365,8 +365,7 @@ static int stage_write_manifest(struct stage *s, struct error *e)
     struct dataset_part part = s->options->part;
     char path[PATH_MAX];
 
-    for (int r = 0; r < 2;
-         r++) { /* the shards' names are on disk before what calls them complete */
+    for (int r = 0; r < 2; r++) { /* the names of the shards must be on disk before the manifest */
         file_path(path, NULL, "%s/%s", s->options->to, roles[r]);
         file_sync_dir(path);
     }
@@ -377,7 +376,7 @@ static int stage_write_manifest(struct stage *s, struct error *e)
     return stage_scratch_error(s, json_file_write(path, s->from.manifest, e));
 }
 
-/* Refuses a folder that was not staged, which may hold the only copy of a data set. */
+/* Refuses a folder that was not written by stage, as it may be the only copy of a data set. */
 static int stage_check_folder(struct stage *s, struct error *e)
 {
     char path[PATH_MAX];
@@ -392,7 +391,7 @@ static int stage_check_folder(struct stage *s, struct error *e)
         error_set(e, ERR_CONFLICT, "%s contains other data: choose another --to", s->options->to));
 }
 
-/* Waits for another process that stages to the same folder. */
+/* Waits for other processes that stage to the same folder. */
 static int stage_lock(struct stage *s, int *lock, struct error *e)
 {
     char path[PATH_MAX];
@@ -452,7 +451,7 @@ static void stage_report(struct stage *s)
                                    json_number(seconds)));
 }
 
-/* Removes the manifest and unwanted shards. */
+/* Removes the manifest and the shards that are not needed. */
 static int stage_make_room(struct stage *s, uint64_t bytes, struct error *e)
 {
     if (bytes == 0 && s->unwanted == 0)
@@ -519,7 +518,7 @@ static int stage_run(const struct stage_options *o, enum stage_fault *fault, str
 #define EXIT_DATA    6
 #define EXIT_SCRATCH 7
 
-/* "200M": K, M, G, T are powers of 1000. */
+/* Parses sizes such as "200M": K, M, G, T are powers of 1000. */
 static int stage_parse_size(const struct command_option *option, const char *text, void *field,
                             struct error *e)
 {
@@ -576,7 +575,7 @@ static int stage_check_options(void *fields, struct error *e)
     int stated = o->part.of;
     if (o->hosts && (o->part.number = host_list_place(o->hosts, o->host, &o->part.of)) < 0)
         return error_set(e, ERR_USAGE, "--host %s is not in --hosts %s", o->host, o->hosts);
-    /* Slurm's prolog may get the nodes of a step instead of the job's. */
+    /* Slurm's prolog may get the nodes of a step instead of those of the job. */
     if (o->hosts && stated > 1 && stated != o->part.of) {
         fprintf(stderr,
                 "train-prep: --hosts %s has %d nodes, but --nodes is %d: copying all shards\n",

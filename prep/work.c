@@ -15,7 +15,7 @@ struct parallel {
     void *context;
     int64_t items;
     _Atomic int64_t next;
-    pthread_mutex_t lock; /* of what follows */
+    pthread_mutex_t lock; /* guards the members below */
     int64_t failed_item;  /* -1: none */
     struct error error;
 };
@@ -62,7 +62,7 @@ int parallel_run(int threads, int64_t items, const struct parallel_work *work, v
     int started = 0;
 
     pthread_mutex_init(&p.lock, NULL);
-    /* including this thread; continue with fewer if the system gives fewer */
+    /* This thread works too. If the system refuses more threads, continue with fewer. */
     while (started + 1 < threads && started + 1 < items &&
            pthread_create(&others[started], NULL, work_run_items, &p) == 0)
         started++;

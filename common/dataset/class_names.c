@@ -36,7 +36,7 @@ static void class_names_of_data(const char *path, enum dataset_role role, struct
     if (!path || job_spec_is_synthetic(path))
         return;
     if (dataset_list_find(path, role, part, &list, &e))
-        out->why = NULL; /* who opens it says why not */
+        out->why = NULL; /* opening the data set reports the error */
     else if (list.format == DATASET_TFRECORD) {
         out->list = manifest_classes(&list, &out->why);
         out->why = out->list ? NULL : out->why;
@@ -95,7 +95,8 @@ static bool class_names_hold(const json_t *list, const char *name)
     return false;
 }
 
-/* ERR_INVALID with the first difference. other: describes what the names are compared with. */
+/* Returns ERR_INVALID with the first difference. other: describes the second list in the
+ * message. */
 static int class_names_compare(const struct class_names *here, const struct class_names *there,
                                const char *other, struct error *e)
 {
@@ -147,7 +148,7 @@ job_classes_note(struct job_classes *c, const char *format, ...)
     va_end(arguments);
 }
 
-/* False if there are no such data, or they are synthetic or unreadable. */
+/* Returns false if there are no such data, or they are synthetic or unreadable. */
 static bool class_names_seen(const struct class_names *names)
 {
     return names->list || names->why;
@@ -207,7 +208,7 @@ int job_classes_compare(const struct job_spec *spec, struct dataset_part part,
     *key = "data.eval";
     int status = trains ? class_names_compare_data(out, e) : 0;
     if (strict && !out->weights.list)
-        return status; /* a run whose data have no names */
+        return status; /* the data of the run have no names */
     if (status || !class_names_compare_weights(out, data, of_weights,
                                                strict ? "the checkpoint" : "model.init", &other))
         return status;

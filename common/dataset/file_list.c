@@ -18,10 +18,10 @@
 #include "common/text.h"
 #include "common/xalloc.h"
 
-#define NAMED_AT_MOST 5 /* in a remark */
+#define NAMED_AT_MOST 5 /* files named in a remark */
 
 struct shard_number {
-    const char *name; /* the whole */
+    const char *name; /* the full name */
     int name_bytes;
     int number, of;
     const char *ending;
@@ -48,7 +48,8 @@ static bool list_parse_shard(const char *path, struct shard_number *s)
     return false;
 }
 
-/* With such an ending; then other files of the folder are not part of the set. */
+/* Returns whether the name has such an ending, in which case other files of the folder are not part
+ * of the data set. */
 static bool list_shard_is_numbered(const char *name)
 {
     static const char *const endings[] = {"", ".tfrecord", ".tfrecords", ".tfrec"};
@@ -106,7 +107,7 @@ static int list_shards_check_one_set(const char *folder, const struct shard_numb
     return 0;
 }
 
-/* Numbers start at 0, or with some writers at 1. */
+/* Numbers start at 0; some writers start at 1. */
 static int list_shards_check_none_missing(const char *folder, const struct shard_number *s,
                                           size_t n, struct dataset_part part, struct error *e)
 {
@@ -144,7 +145,7 @@ static int list_shards_check(char *const *paths, size_t count, const char *folde
     return rc;
 }
 
-/* Names in a folder, sorted bytewise, independent of file system and locale. */
+/* Names in a folder, sorted bytewise, independently of file system and locale */
 struct names {
     struct dirent **entries;
     int count;
@@ -210,7 +211,7 @@ int dataset_list_add(struct dataset_list *list, char *path, uint64_t bytes, int6
     const struct array arrays[] = {ARRAY(list->files), ARRAY(list->bytes), ARRAY(list->changed_ns),
                                    ARRAY(list->labels)};
 
-    if (!arrays_grow(arrays, 4, list->count, &list->room)) {
+    if (!arrays_grow(arrays, 4, list->count, &list->capacity)) {
         free(path);
         return error_set(e, ERR_NO_MEMORY, "no memory for the list of files in %s", list->folder);
     }
@@ -267,15 +268,15 @@ static void list_named_add(struct named *n, const char *name)
 
 static void list_remark(struct dataset_list *list, const struct named *n, const char *words)
 {
-    size_t used = strlen(list->remarks), room = sizeof list->remarks - used;
+    size_t used = strlen(list->remarks), capacity = sizeof list->remarks - used;
     char more[32] = "";
 
     if (n->count == 0)
         return;
     if (n->count > NAMED_AT_MOST)
         snprintf(more, sizeof more, " and %d more", n->count - NAMED_AT_MOST);
-    if ((size_t)snprintf(list->remarks + used, room, "%s%s: %s: %s%s", used ? "\n" : "",
-                         list->folder, words, n->text, more) >= room)
+    if ((size_t)snprintf(list->remarks + used, capacity, "%s%s: %s: %s%s", used ? "\n" : "",
+                         list->folder, words, n->text, more) >= capacity)
         list->remarks[used] = '\0';
 }
 
@@ -453,7 +454,7 @@ static bool list_is_role_like(const char *name)
     return false;
 }
 
-/* One beside other classes may be a class: CIFAR-100 has trains. */
+/* A single such folder beside other classes may be a class: CIFAR-100 has trains. */
 static int list_check_no_roles(struct dataset_list *list, struct error *e)
 {
     struct named roles = {0};
@@ -498,12 +499,12 @@ static void list_class_folder(struct dataset_list *list, const char *name)
 
 static int list_classes(const struct names *names, struct dataset_list *list, struct error *e)
 {
-    size_t room = (size_t)names->count + 1;
+    size_t capacity = (size_t)names->count + 1;
     struct named left_out = {0};
 
     list->format = DATASET_FOLDER;
-    list->classes = xcalloc(room, sizeof *list->classes);
-    list->class_changed_ns = xcalloc(room, sizeof *list->class_changed_ns);
+    list->classes = xcalloc(capacity, sizeof *list->classes);
+    list->class_changed_ns = xcalloc(capacity, sizeof *list->class_changed_ns);
     for (int i = 0; i < names->count; i++) {
         const char *name = names->entries[i]->d_name;
         if (!list_is_folder(list->folder, names->entries[i]))
@@ -524,8 +525,8 @@ static bool list_is_role_name(const char *name, enum dataset_role role)
     return strcmp(name, "validation") == 0 || strcmp(name, "val") == 0;
 }
 
-/* The folder to enter, or NULL. A class may be named "train", with other classes beside it, but not
- * "val" or "validation". */
+/* Returns the folder to enter, or NULL. A class may be named "train" if there are other classes,
+ * but not "val" or "validation". */
 static const char *list_role_folder(const char *folder, const struct names *names,
                                     enum dataset_role role)
 {

@@ -15,11 +15,11 @@
 #include "common/system/file.h"
 #include "common/system/open_beneath.h"
 
-#define MAGIC             0x31584449444e5254u /* "TRNDIDX1" where bytes stand as on a PC */
+#define MAGIC             0x31584449444e5254u /* "TRNDIDX1" in little-endian byte order */
 #define INDEX_LIMIT_BYTES ((size_t)16 << 30)
 
-/* The file: a header; for each key (shard or class folder) its number of images, name, size and
- * time; for each image the size of its record, or the size and name of its file. Names are
+/* The file consists of a header; for each key (shard or class folder) its number of images, name,
+ * size and time; for each image the size of its record, or the size and name of its file. Names are
  * length-prefixed. */
 struct header {
     uint64_t magic, body_bytes;
@@ -76,7 +76,7 @@ static void index_place_in_cache(const struct dataset_list *list, char path[PATH
 
 struct cursor {
     const char *at, *end;
-    bool bad; /* read past the end */
+    bool bad; /* a read was beyond the end */
 };
 
 static uint64_t index_take_u64(struct cursor *c)
@@ -228,7 +228,7 @@ int dataset_index_add(struct dataset_index *index, struct dataset_entry entry, s
 {
     stall_progress_add(1);
     struct dataset_entry *larger =
-        array_grow(index->entries, (size_t)index->images, &index->room, sizeof *larger);
+        array_grow(index->entries, (size_t)index->images, &index->capacity, sizeof *larger);
     if (!larger)
         return error_set(e, ERR_NO_MEMORY, "no memory for an index of %" PRId64 " images",
                          index->images + 1);
@@ -315,7 +315,7 @@ static int index_store_in_cache(const struct dataset_list *list, const char *tex
     return rc ? rc : file_write_atomic(path, text, bytes, e);
 }
 
-/* A daemon's umask is restrictive: whoever may list the data may read the index. */
+/* Gives the index the permissions of the data, because a daemon's umask is restrictive. */
 static void index_share_as_data(int folder, const char *name)
 {
     struct stat st;

@@ -19,10 +19,10 @@
 #include "common/system/open_beneath.h"
 
 struct completion {
-    json_t *document, *preset; /* preset: NULL where there is none */
+    json_t *document, *preset; /* preset: NULL if there is none */
     json_t *from;
     struct dataset_list list;
-    json_t *classes; /* names, of shards with a manifest */
+    json_t *classes; /* names, from the manifest of shards */
 };
 
 static const json_t *data_stated(const struct completion *c, const char *pointer)
@@ -31,7 +31,7 @@ static const json_t *data_stated(const struct completion *c, const char *pointer
     return value ? value : json_get_at(c->preset, pointer);
 }
 
-/* Steals the value. Leaves a malformed group to the parser. */
+/* Steals the value. Ignores a malformed group, which the parser reports. */
 static void data_complete(struct completion *c, const char *group, const char *key, json_t *value,
                           const char *formula, const char *source)
 {
@@ -48,7 +48,7 @@ static void data_complete(struct completion *c, const char *group, const char *k
     json_decref(value);
 }
 
-/* train-prep's validation shards beside its training shards, if they have the same classes. */
+/* Uses train-prep's validation shards beside its training shards if they have the same classes. */
 static void data_complete_eval(struct completion *c)
 {
     struct dataset_list eval = {0};
@@ -107,7 +107,7 @@ json_t *job_data_complete(json_t *document)
         !dataset_list_find(path, DATASET_TRAIN, (struct dataset_part){0, 1}, &c.list, &e)) {
         const json_t *init = data_stated(&c, "/model/init");
         c.classes = c.list.format == DATASET_TFRECORD ? manifest_classes(&c.list, &why) : NULL;
-        if (!init || json_is_null(init)) /* else the weights decide */
+        if (!init || json_is_null(init)) /* otherwise the classes of the weights decide */
             data_complete_network(&c);
         data_complete_eval(&c);
     }
@@ -146,7 +146,7 @@ struct job_spec *job_data_load(const char *path, struct error *e)
     return spec;
 }
 
-/* Like the training set, but at most ImageNet's. */
+/* The number of images of the training set, but at most that of ImageNet. */
 static int64_t data_inputs_synthetic_eval_images(const struct job_spec *spec)
 {
     bool sized = job_spec_is_synthetic(spec->data.train) && spec->data.has_train_images;
@@ -155,7 +155,7 @@ static int64_t data_inputs_synthetic_eval_images(const struct job_spec *spec)
     return sized && images < SYNTHETIC_EVAL_IMAGES ? images : SYNTHETIC_EVAL_IMAGES;
 }
 
-/* What the document states; -1: must be counted. */
+/* Sets the numbers given by the document; -1: to be counted. */
 static void data_inputs_fill_from_spec(const struct job_spec *spec, struct plan_inputs *inputs)
 {
     bool trains = spec->mode == JOB_MODE_TRAIN;
@@ -173,7 +173,8 @@ static void data_inputs_fill_from_spec(const struct job_spec *spec, struct plan_
         inputs->eval_images = data_inputs_synthetic_eval_images(spec);
 }
 
-/* Each node's own images, fewer by data.train_images. counts NULL: the data is not here. */
+/* Sets the numbers of images of the nodes, limited by data.train_images. counts NULL: the data is
+ * not on this machine. */
 static void data_inputs_fill_node_images(const struct job_spec *spec,
                                          const struct dataset_counts *counts,
                                          struct plan_inputs *inputs)
@@ -199,11 +200,11 @@ void plan_inputs_share_out(const struct job_spec *spec, struct plan_inputs *inpu
 
 static void data_inputs_remark(struct plan_data *data, const char *lines)
 {
-    size_t used = strlen(data->remarks), room = sizeof data->remarks - used;
+    size_t used = strlen(data->remarks), capacity = sizeof data->remarks - used;
 
-    if (*lines &&
-        (size_t)snprintf(data->remarks + used, room, "%s%s", used ? "\n" : "", lines) >= room)
-        data->remarks[used] = '\0'; /* left out, not cut */
+    if (*lines && (size_t)snprintf(data->remarks + used, capacity, "%s%s", used ? "\n" : "",
+                                   lines) >= capacity)
+        data->remarks[used] = '\0'; /* omit a remark rather than truncate it */
 }
 
 static void data_inputs_glance_at_classes(const struct job_spec *spec, struct plan_data *data)
@@ -215,7 +216,7 @@ static void data_inputs_glance_at_classes(const struct job_spec *spec, struct pl
     struct error e;
 
     if (spec->model.init && weights_open(spec->model.init, path, &weights, &e))
-        weights = NULL; /* who checks the weights says why */
+        weights = NULL; /* the check of the weights reports the error */
     if (job_classes_compare(spec, (struct dataset_part){0, 1}, weights, false, &classes, &key, &e))
         snprintf(data->other_classes, sizeof data->other_classes, "%s", e.text);
     if (!data->evaluates_training)
@@ -225,7 +226,7 @@ static void data_inputs_glance_at_classes(const struct job_spec *spec, struct pl
     safetensors_close(weights);
 }
 
-/* Does nothing if both numbers are stated and the job runs elsewhere. */
+/* Does nothing if both numbers are given and the job runs on other machines. */
 static void data_inputs_glance(const struct job_spec *spec, struct plan_data *data)
 {
     bool elsewhere = spec->cluster.launcher != JOB_LAUNCHER_LOCAL;

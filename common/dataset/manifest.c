@@ -9,8 +9,8 @@
 #include "common/system/file.h"
 #include "common/system/open_beneath.h"
 
-/* The entry of a shard, or NULL. *next: where to look first, as manifests are in the list's
- * order. */
+/* Returns the entry of a shard, or NULL. *next: where to search first, because manifests usually
+ * have the order of the list. */
 static const json_t *manifest_find_entry(const json_t *manifest, const char *file, size_t *next)
 {
     static const char *const roles[] = {"train", "validation"};

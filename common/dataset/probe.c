@@ -19,7 +19,8 @@
 #define RECORD_LIMIT_BYTES ((size_t)16 << 20)
 #define SAMPLE_IMAGES      16
 #define SMALL_PIXELS       64
-#define HEAD_BYTES         ((size_t)256 << 10) /* of a JPEG file: its size stands behind EXIF */
+/* of a JPEG file; its image size comes after the EXIF data */
+#define HEAD_BYTES ((size_t)256 << 10)
 
 static bool probe_png_size(const uint8_t *png, size_t bytes, int *width, int *height)
 {
@@ -44,7 +45,7 @@ bool dataset_image_size(const uint8_t *image, size_t bytes, int *width, int *hei
         return false;
     while (at + 9 <= bytes && image[at] == 0xff) {
         uint8_t marker = image[at + 1];
-        /* ITU-T T.81, table B.1: start of frame, but not C4, C8, CC */
+        /* ITU-T T.81, table B.1: start of frame, but not C4, C8 or CC. */
         if (marker >= 0xc0 && marker <= 0xcf && marker != 0xc4 && marker != 0xc8 &&
             marker != 0xcc) {
             *height = image[at + 5] << 8 | image[at + 6];

@@ -15,11 +15,11 @@
 #include "common/system/open_beneath.h"
 #include "common/xalloc.h"
 
-#define OTHER_DESCRIPTORS 256 /* left to the rest of the process */
+#define OTHER_DESCRIPTORS 256 /* reserved for the rest of the process */
 
 struct shards {
     const struct dataset_list *list;
-    uint32_t keep;   /* the first so many files stay open */
+    uint32_t keep;   /* number of files, the first ones, that stay open */
     atomic_int *fds; /* (keep); -1: not open yet */
 };
 
@@ -72,12 +72,12 @@ static int shard_borrow(struct shards *s, uint32_t file, struct error *e)
     fd = open_beneath_file(s->list->files[file], e);
     if (fd < 0 || file >= s->keep)
         return fd;
-    /* random access: no read-ahead */
+    /* Disable read-ahead, because access is random. */
     posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM);
     if (atomic_compare_exchange_strong(&s->fds[file], &none, fd))
         return fd;
     close(fd);
-    return none; /* another thread's, which was faster */
+    return none; /* opened by another thread in the meantime */
 }
 
 static void shard_release(const struct shards *s, uint32_t file, int fd)
@@ -110,12 +110,12 @@ static int shard_walk(int fd, const char *name, uint64_t file_bytes, uint64_t **
                       uint64_t *count, struct error *e)
 {
     uint64_t offset = 0;
-    size_t room = 0;
+    size_t capacity = 0;
     uint8_t header[TFRECORD_HEADER_BYTES];
 
     while (offset < file_bytes) {
         uint64_t left = file_bytes - offset;
-        uint64_t *larger = array_grow(*lengths, *count, &room, sizeof *larger);
+        uint64_t *larger = array_grow(*lengths, *count, &capacity, sizeof *larger);
         if (!larger)
             return error_set(e, ERR_NO_MEMORY, "no memory for an index of %s", name);
         *lengths = larger;
@@ -142,7 +142,7 @@ int shards_walk(struct dataset_list *list, uint32_t file, uint64_t **lengths, ui
     *count = 0;
     if (fd < 0)
         return fd;
-    /* only a few bytes per record are read: no read-ahead */
+    /* Disable read-ahead, because only a few bytes of each record are read. */
     posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM);
     if (fstat(fd, &st))
         rc = error_set_errno(e, errno, "cannot look at %s", name);
@@ -160,7 +160,8 @@ int shards_walk(struct dataset_list *list, uint32_t file, uint64_t **lengths, ui
     return rc;
 }
 
-/* A changed time alone is fine: files are touched to protect them from scratch cleaners. */
+/* A changed modification time alone is accepted: files are touched to protect them from scratch
+ * cleaners. */
 static int shards_check_unchanged(const struct shards *s, uint32_t file, int fd, struct error *e)
 {
     const char *name = s->list->files[file];

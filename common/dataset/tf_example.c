@@ -86,7 +86,7 @@ int tf_example_pack(const struct tf_example *x, uint8_t **out, size_t *bytes, st
 static const Tensorflow__Feature *tf_example_find(const Tensorflow__Features *features,
                                                   const char *key)
 {
-    /* the last of duplicate keys counts, as in all protobuf maps */
+    /* The last one of duplicate keys counts, as in all protobuf maps. */
     for (size_t i = features->n_feature; i-- > 0;)
         if (strcmp(features->feature[i]->key, key) == 0)
             return features->feature[i]->value;
@@ -110,18 +110,18 @@ static const int64_t *tf_example_find_number(const Tensorflow__Features *feature
     return &f->int64_list->value[0];
 }
 
-static void tf_example_copy_text(char *out, size_t room, const ProtobufCBinaryData *text)
+static void tf_example_copy_text(char *out, size_t capacity, const ProtobufCBinaryData *text)
 {
     size_t bytes = text ? text->len : 0;
-    if (bytes > room - 1)
-        bytes = room - 1;
+    if (bytes > capacity - 1)
+        bytes = capacity - 1;
     for (size_t i = 0; i < bytes; i++)
         out[i] = text->data[i] < ' ' || text->data[i] == 127 ? '?' : (char)text->data[i];
     out[bytes] = '\0';
 }
 
-/* protobuf-c copies what it parses. Finds the original in the payload, which lives longer; the
- * first bytes, a JPEG's start, make the search short. */
+/* Finds the original of what protobuf-c has copied, in the payload, which lives longer. The first
+ * bytes, those of a JPEG, make the search short. */
 static const uint8_t *tf_example_locate(const uint8_t *payload, size_t bytes,
                                         const ProtobufCBinaryData *copy)
 {

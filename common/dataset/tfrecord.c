@@ -7,12 +7,12 @@
 
 uint32_t tfrecord_crc32c(const void *data, size_t bytes)
 {
-    const size_t most = 1 << 30; /* ISA-L takes an int */
+    const size_t max = 1 << 30; /* ISA-L takes an int */
     const uint8_t *at = data;
     uint32_t crc = 0xffffffff;
 
-    for (; bytes > most; at += most, bytes -= most)
-        crc = crc32_iscsi((unsigned char *)at, (int)most, crc);
+    for (; bytes > max; at += max, bytes -= max)
+        crc = crc32_iscsi((unsigned char *)at, (int)max, crc);
     return ~crc32_iscsi((unsigned char *)at, (int)bytes, crc);
 }
 

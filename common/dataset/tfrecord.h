@@ -1,4 +1,4 @@
-/* TFRecord framing (also of TensorBoard event files), little-endian: u64 length, u32 masked
+/* TFRecord framing (also used by TensorBoard event files), little-endian: u64 length, u32 masked
  * crc32c(length), payload, u32 masked crc32c(payload). */
 #pragma once
 
@@ -10,21 +10,22 @@
 #define TFRECORD_HEADER_BYTES 12
 #define TFRECORD_FOOTER_BYTES 4
 
-/* CRC-32C (Castagnoli): of "123456789" it is 0xE3069283. */
+/* CRC-32C (Castagnoli); that of "123456789" is 0xE3069283. */
 uint32_t tfrecord_crc32c(const void *data, size_t bytes);
 
-/* As stored: rotated and offset, so that a CRC of data containing CRCs stays useful. */
+/* Rotates and offsets a CRC for storage, because a CRC of data that contains CRCs is
+ * problematic. */
 uint32_t tfrecord_mask(uint32_t crc);
 
 void tfrecord_header(uint64_t payload_bytes, uint8_t out[TFRECORD_HEADER_BYTES]);
 void tfrecord_footer(const void *payload, size_t bytes, uint8_t out[TFRECORD_FOOTER_BYTES]);
 
-/* Checks the frame at offset: the length CRC, and that it lies within the file. header: up to 12
- * bytes from there. The next frame is at offset + 12 + *payload_bytes + 4. ERR_CORRUPT naming file
- * and offset. */
+/* Checks the frame at offset: the length CRC, and that the frame is within the file. header: up to
+ * 12 bytes from there. The next frame is at offset + 12 + *payload_bytes + 4. Returns ERR_CORRUPT
+ * with file and offset. */
 int tfrecord_frame(const uint8_t *header, uint64_t file_bytes, const char *name, uint64_t offset,
                    uint64_t *payload_bytes, struct error *e);
 
-/* Checks the payload's CRC, which follows it. ERR_CORRUPT. */
+/* Checks the payload's CRC, which follows it. Returns ERR_CORRUPT. */
 int tfrecord_check(const uint8_t *payload, uint64_t payload_bytes, const char *name,
                    uint64_t offset, struct error *e);

@@ -16,9 +16,9 @@ struct jpeg_decoder {
     struct jpeg_error_mgr errors;
     jmp_buf failed;
     char words[JMSG_LENGTH_MAX];
-    uint8_t *pixels; /* grows to the largest image seen */
-    size_t room;
-    bool has_end; /* the open JPEG ends with its end marker */
+    uint8_t *pixels; /* allocated for the largest image so far */
+    size_t capacity;
+    bool has_end; /* the open JPEG has an end marker */
 };
 
 static struct jpeg_decoder *jpeg_decoder_of(j_common_ptr jpeg)
@@ -33,8 +33,8 @@ static void jpeg_on_error(j_common_ptr jpeg)
     longjmp(d->failed, 1);
 }
 
-/* Some of libjpeg's warnings mean invented pixels; others (an unknown marker, extra bytes) are
- * common in good files. */
+/* Some of libjpeg's warnings mean that pixels were invented; others (an unknown marker, extra
+ * bytes) are common in good files. */
 static void jpeg_on_warning(j_common_ptr jpeg, int level)
 {
     if (level >= 0)
@@ -69,7 +69,7 @@ int jpeg_decoder_create(struct jpeg_decoder **out, struct error *e)
         free(d);
         return -ERR_NO_MEMORY;
     }
-    d->jpeg.client_data = d; /* kept by jpeg_create_decompress */
+    d->jpeg.client_data = d; /* preserved by jpeg_create_decompress */
     jpeg_create_decompress(&d->jpeg);
     *out = d;
     return 0;
@@ -84,10 +84,10 @@ void jpeg_decoder_destroy(struct jpeg_decoder *d)
     free(d);
 }
 
-/* Functions with must_ in their names leave by longjmp on an error. */
+/* Functions with must_ in their names longjmp on errors. */
 
-/* The scans, at most limit + 1; *end: there is an end marker. Skips segments, as a thumbnail has
- * markers too. */
+/* Returns the number of scans, at most limit + 1, and whether there is an end marker. Skips
+ * segments, because a thumbnail in one has markers too. */
 static int jpeg_walk(const uint8_t *jpeg, size_t bytes, int limit, bool *has_end)
 {
     const uint8_t *at = jpeg, *end = jpeg + bytes;
@@ -122,8 +122,8 @@ bool jpeg_has_end(const uint8_t *jpeg, size_t bytes)
     return has_end;
 }
 
-/* Each scan is a pass over all coefficients and may have almost no bytes: a small file could keep a
- * decoder busy for minutes. */
+/* Each scan is a pass over all coefficients, but may need almost no bytes, so a small file could
+ * keep a decoder busy for minutes. */
 static int jpeg_check_scans(struct jpeg_decompress_struct *jpeg, const uint8_t *file, size_t bytes,
                             struct error *e)
 {
@@ -136,7 +136,7 @@ static int jpeg_check_scans(struct jpeg_decompress_struct *jpeg, const uint8_t *
                      JPEG_SCANS_MAX);
 }
 
-/* A clearer message than libjpeg's for what is not a JPEG. */
+/* Gives a clearer message than libjpeg for data that is not a JPEG. */
 static int jpeg_check_start(const uint8_t *file, size_t bytes, struct error *e)
 {
     if (bytes < 2 || (file[0] == 0xff && file[1] == 0xd8))
@@ -188,17 +188,17 @@ static J_COLOR_SPACE jpeg_output_space(J_COLOR_SPACE stored, J_COLOR_SPACE rgb)
 
 static int jpeg_reserve(struct jpeg_decoder *d, size_t bytes, struct error *e)
 {
-    if (bytes <= d->room)
+    if (bytes <= d->capacity)
         return 0;
     uint8_t *larger = realloc(d->pixels, bytes);
     if (!larger)
         return error_set(e, ERR_NO_MEMORY, "no memory for an image of %zu bytes", bytes);
     d->pixels = larger;
-    d->room = bytes;
+    d->capacity = bytes;
     return 0;
 }
 
-/* In place, from 4 bytes per pixel to 3 or 4 channels. Adobe stores inverted inks. */
+/* Converts from 4 bytes per pixel to 3 or 4 channels, in place. Adobe stores inverted inks. */
 static void jpeg_rgb_from_cmyk(uint8_t *pixels, size_t count, int channels, bool inverted)
 {
     for (size_t i = 0; i < count; i++) {
@@ -271,7 +271,7 @@ int jpeg_decode(struct jpeg_decoder *d, const uint8_t *jpeg, size_t bytes, struc
     return 0;
 }
 
-/* Some files have a few trailing bytes. jpeg: from the first scan's data on. */
+/* Tolerates a few trailing bytes, which some files have. jpeg: the data from the first scan on. */
 static bool jpeg_ends_with_marker(const uint8_t *jpeg, size_t bytes)
 {
     size_t from = bytes > 64 ? bytes - 64 : 0;
@@ -305,8 +305,8 @@ int jpeg_header(struct jpeg_decoder *d, const uint8_t *jpeg, size_t bytes, struc
     return rc;
 }
 
-/* At the edge of what it decodes, libjpeg has no neighbours to interpolate colour from: decode a
- * rim around the part. */
+/* At the edge of the decoded area libjpeg has no neighbours to interpolate colour from, so a rim
+ * around the part is decoded too. */
 #define RIM 2
 
 static void jpeg_add_rim(int *first, int *end, unsigned size)
@@ -315,7 +315,7 @@ static void jpeg_add_rim(int *first, int *end, unsigned size)
     *end = *end + RIM < (int)size ? *end + RIM : (int)size;
 }
 
-/* Skipping to the very end would not check what is skipped. */
+/* Reads the last rows instead of skipping them, because skipped data is not checked. */
 static void jpeg_must_read_to_end(struct jpeg_decoder *d, JSAMPROW row)
 {
     JDIMENSION left = d->jpeg.output_height - d->jpeg.output_scanline;
@@ -333,7 +333,7 @@ static int jpeg_read_part(struct jpeg_decoder *d, struct jpeg_rectangle *part, s
     int top = part->y, bottom = part->y + part->height;
 
     jpeg->out_color_space = jpeg_output_space(jpeg->jpeg_color_space, JCS_EXT_RGBX);
-    jpeg->scale_denom = part->halved ? 2 : 1; /* jpeg_open has set scale_num to 1 */
+    jpeg->scale_denom = part->halved ? 2 : 1; /* scale_num is 1, set by jpeg_open */
     jpeg_start_decompress(jpeg);
     jpeg_add_rim(&left, &right, jpeg->output_width);
     jpeg_add_rim(&top, &bottom, jpeg->output_height);
@@ -374,7 +374,7 @@ int jpeg_read(struct jpeg_decoder *d, struct jpeg_rectangle *part, struct jpeg_p
         .channels = part->grey || d->jpeg.out_color_space == JCS_GRAYSCALE ? 1 : 4,
     };
     if (rc == 0 && !d->has_end)
-        jpeg_finish_decompress(&d->jpeg); /* complains of a missing end */
+        jpeg_finish_decompress(&d->jpeg); /* reports a missing end */
     else
         jpeg_abort_decompress(&d->jpeg);
     return rc;

@@ -21,7 +21,7 @@ static void png_on_error(png_structp png, png_const_charp words)
     longjmp(r->failed, 1);
 }
 
-/* Warnings are about chunks that are not needed, as slightly wrong profiles. */
+/* Ignores warnings, which concern chunks that are not needed, such as slightly invalid profiles. */
 static void png_on_warning(png_structp png, png_const_charp words)
 {
     (void)png;
@@ -43,7 +43,7 @@ static int png_must_read_header(struct reading *r, struct jpeg_info *out, struct
     r->info = png_create_info_struct(r->png);
     if (!r->info)
         return error_set(e, ERR_NO_MEMORY, "no memory for a PNG decoder");
-    /* all chunks but IHDR, PLTE, tRNS, IDAT and IEND */
+    /* Ignores all chunks but IHDR, PLTE, tRNS, IDAT and IEND. */
     png_set_keep_unknown_chunks(r->png, PNG_HANDLE_CHUNK_NEVER, NULL, -1);
     png_set_user_limits(r->png, PNG_UINT_31_MAX, PNG_UINT_31_MAX);
     png_set_read_fn(r->png, r, png_on_read);
@@ -79,12 +79,12 @@ static int png_must_read_pixels(struct reading *r, struct png_decoder *d,
     int passes = png_must_set_format(r, info, colour);
     size_t row = png_get_rowbytes(r->png, r->info), bytes = row * (size_t)info->height;
 
-    if (bytes > d->room) {
+    if (bytes > d->capacity) {
         png_decoder_free(d);
         d->pixels = malloc(bytes);
         if (!d->pixels)
             return error_set(e, ERR_NO_MEMORY, "no memory for an image of %zu bytes", bytes);
-        d->room = bytes;
+        d->capacity = bytes;
     }
     for (int pass = 0; pass < passes; pass++)
         for (int y = 0; y < info->height; y++)
@@ -93,7 +93,7 @@ static int png_must_read_pixels(struct reading *r, struct png_decoder *d,
     return 0;
 }
 
-/* d NULL: the header only. */
+/* d NULL: reads only the header. */
 static int png_read_all(struct png_decoder *d, const uint8_t *file, size_t bytes, int colour,
                         struct jpeg_info *info, struct error *e)
 {

@@ -43,7 +43,7 @@ static void resample_triangle_span(double center, double support, int inputs, in
     *end = *end > inputs ? inputs : *end;
 }
 
-/* As Pillow's precompute_coeffs (libImaging/Resample.c): the centre of output i is (i + 0.5) *
+/* Like Pillow's precompute_coeffs (libImaging/Resample.c): the centre of output i is (i + 0.5) *
  * scale, the triangle's support is max(scale, 1), its ends are rounded to whole pixels, and the
  * weights are normalised. */
 int resample_filter_triangle(struct resample_filter *f, int inputs, double low, double length,
@@ -172,8 +172,8 @@ void resample_filter_used(const struct resample_filter *f, int *first, int *end)
     }
 }
 
-/* row[i] (+)= sum over the taps of weight * source row; inlined, so that taps is a constant and the
- * loop over i takes vectors. */
+/* row[i] (+)= sum over the taps of weight * source row. Inlined, so that taps is a constant and the
+ * loop over i is vectorised. */
 static inline __attribute__((always_inline)) void add_taps(const uint8_t *restrict source,
                                                            size_t stride,
                                                            const float *restrict weights, int taps,
@@ -228,12 +228,12 @@ static void resample_grey_columns(const float *row, const struct resample_filter
     }
 }
 
-/* A pixel's colours and an unused value. */
+/* The colours of a pixel and an unused value */
 typedef float pixel __attribute__((vector_size(16)));
 typedef float pixel_anywhere __attribute__((vector_size(16), aligned(4)));
 typedef int32_t whole_pixel __attribute__((vector_size(16)));
 
-/* To the nearest of 0 to 255; comparisons give all bits or none. */
+/* Rounds to the nearest of 0 to 255. A vector comparison yields all bits set or none. */
 static inline pixel resample_round_pixel(pixel p)
 {
     whole_pixel number = __builtin_convertvector(p + 0.5f, whole_pixel);
@@ -242,7 +242,7 @@ static inline pixel resample_round_pixel(pixel p)
     return __builtin_convertvector((number & ~over) | (over & 255), pixel);
 }
 
-/* Pixels are stored as four floats, the last of which the next pixel overwrites, except for *last,
+/* Stores each pixel as four floats, of which the next pixel overwrites the last, except for *last,
  * after which another image may begin. */
 static inline __attribute__((always_inline)) void
 colour_taps(const float *row, int channels, const struct resample_filter *f, int taps,

@@ -29,7 +29,7 @@ static const char *job_check_wrong_host(const struct job_spec *spec, size_t i, j
     struct host host;
     int64_t threads = spec->cluster.threads_per_worker > 0 ? spec->cluster.threads_per_worker : 1;
 
-    host_parse(spec->cluster.hosts[i], &host); /* right: job_text.c */
+    host_parse(spec->cluster.hosts[i], &host); /* valid, checked by job_text.c */
     if (host.slots && host.slots / threads < spec->cluster.workers_per_node)
         return "has fewer slots than a node of this job takes: workers_per_node x "
                "threads_per_worker";
@@ -45,7 +45,7 @@ static void check_hosts(const struct job_spec *spec, struct problems *p)
     char pointer[64];
     json_t *seen = json_object();
 
-    const char *wrong = NULL; /* the first one is told: a range is wrong as a whole */
+    const char *wrong = NULL; /* only the first problem: the range is invalid as a whole */
     for (size_t i = 0; spec->cluster.hosts && i < spec->cluster.host_count && !wrong; i++) {
         wrong = job_check_wrong_host(spec, i, seen);
         snprintf(pointer, sizeof pointer, "/cluster/hosts/%zu", i);
@@ -248,9 +248,9 @@ void job_check_together(const struct job_spec *spec, struct problems *p)
     job_check_mpi_args(spec, p);
 }
 
-int64_t job_batch_even(int64_t share, int64_t most)
+int64_t job_batch_even(int64_t share, int64_t max)
 {
-    int64_t batch = share < most ? share : most;
+    int64_t batch = share < max ? share : max;
 
     while (share % batch != 0)
         batch--;
@@ -275,16 +275,16 @@ static void job_batch_refuse_uneven(const struct job_spec *spec, int64_t unit, c
 
 static void job_batch_settle_auto(struct job_spec *spec, int64_t share, struct problems *problems)
 {
-    int64_t most = spec->batch_per_worker, batch = job_batch_even(share, most);
+    int64_t max = spec->batch_per_worker, batch = job_batch_even(share, max);
 
-    if (share > most && 2 * batch < most) {
-        int64_t world = job_spec_world_size(spec), count = (share + most - 1) / most;
+    if (share > max && 2 * batch < max) {
+        int64_t world = job_spec_world_size(spec), count = (share + max - 1) / max;
         long long below = share / count * count * world,
                   above = (share / count + 1) * count * world;
         problems_add(problems, "/global_batch", NULL,
                      "a worker's %lld images have no equal batches of %lld to %lld images: with "
                      "accumulate_steps %lld the nearest that have are %lld and %lld",
-                     (long long)share, (long long)(most + 1) / 2, (long long)most, (long long)count,
+                     (long long)share, (long long)(max + 1) / 2, (long long)max, (long long)count,
                      below, above);
         return;
     }
@@ -296,7 +296,7 @@ static void job_batch_settle_fixed(struct job_spec *spec, bool stated, int64_t s
                                    struct problems *problems)
 {
     int64_t batch = share / spec->accumulate_steps;
-    int64_t most = (int64_t)job_option_find("/batch_per_worker")->max;
+    int64_t max = (int64_t)job_option_find("/batch_per_worker")->max;
 
     if (stated && spec->batch_per_worker != batch)
         problems_add(problems, "/batch_per_worker", NULL,
@@ -304,11 +304,11 @@ static void job_batch_settle_fixed(struct job_spec *spec, bool stated, int64_t s
                      "leave one of the two out",
                      (long long)spec->batch_per_worker, (long long)spec->global_batch,
                      (long long)batch);
-    else if (batch > most)
+    else if (batch > max)
         problems_add(problems, "/global_batch", NULL,
                      "makes %lld images a worker, more than the %lld that it may handle at a time: "
                      "use more workers, or accumulate_steps \"auto\"",
-                     (long long)batch, (long long)most);
+                     (long long)batch, (long long)max);
     else
         spec->batch_per_worker = batch;
 }

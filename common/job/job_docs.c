@@ -1,5 +1,5 @@
-/* job-docs schema | man: prints schema/job.schema.json, or the list of keys of man/train-job.5,
- * from the table of job options, for "make update-docs". */
+/* job-docs schema | man: prints schema/job.schema.json or the list of keys in man/train-job.5 from
+ * the table of job options, for "make update-docs". */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -12,7 +12,7 @@
 #include "common/text.h"
 #include "common/xalloc.h"
 
-/* a hostile document can have a hundred thousand */
+/* A hostile document can have a hundred thousand unknown keys. */
 #define UNKNOWN_KEYS_SHOWN 50
 
 static const char *const preset_meta[] = {"description", "source", "recipe_images", "top1"};
@@ -31,8 +31,8 @@ static void job_document_spec_report_unknown(const char *pointer, size_t *unknow
                      "is not a key of a job document");
 }
 
-/* "; did you mean {"arch": "resnet50"}?", by the group's first key that takes the value; "" if
- * none. The caller frees it. */
+/* Returns a suggestion such as "; did you mean {"arch": "resnet50"}?" with the group's first key
+ * that accepts the value, or "". The caller frees it. */
 static char *job_document_spec_meant(const char *group, const json_t *value)
 {
     size_t length = strlen(group);
@@ -84,7 +84,7 @@ static bool job_document_spec_is_complete(const json_t *document)
     return true;
 }
 
-/* A preset is checked like a document; its problems are one problem of the job. */
+/* Checks a preset like a document; all its problems together count as one problem of the job. */
 static bool job_document_preset_right(const char *name, const json_t *preset,
                                       struct problems *problems)
 {
@@ -149,7 +149,7 @@ static json_t *job_document_find_preset(const json_t *document, job_preset_looku
     return preset;
 }
 
-/* Defaults of some keys depend on it. */
+/* The optimiser is needed first, because it determines the defaults of other keys. */
 static const struct optimizer_kind *job_document_find_optimizer(const json_t *document,
                                                                 const json_t *preset)
 {
@@ -402,7 +402,8 @@ static json_t *job_schema_object(void)
     return json_pack("{s:s, s:b, s:{}}", "type", "object", "additionalProperties", 0, "properties");
 }
 
-/* Required for training and for evaluation; a preset may supply the rest. As in job_check.c. */
+/* The keys required for training and for evaluation; a preset may supply the others. Must match
+ * job_check.c. */
 static json_t *job_schema_required_by_mode(void)
 {
     return json_loads(

@@ -5,26 +5,28 @@
 #include "common/job/job_spec.h"
 #include "common/problem.h"
 
-/* Finds a preset: a new reference to its document, or NULL. NULL instead of a name: the list of
- * names (or NULL). Keeps the parser free of I/O; see preset_lookup. */
+/* Finds a preset. Returns a new reference to its document, or NULL if there is none. name NULL:
+ * returns the list of names, or NULL. Passing it as a callback keeps the parser free of I/O; see
+ * preset_lookup. */
 typedef json_t *job_preset_lookup(const char *name, void *context);
 
-/* Parses and checks a document over its preset over the defaults. A document that states every key,
- * as from job_spec_to_json, may name an unknown preset; lookup may be NULL then. Adds all problems
- * to *problems. Returns a new spec (job_spec_destroy), or NULL if there was a problem. */
+/* Parses and checks a document, whose missing keys come from its preset, and then from the
+ * defaults. Adds all problems to *problems. Returns a new spec (free it with job_spec_destroy), or
+ * NULL if there was a problem. A document with all keys, such as the result of job_spec_to_json,
+ * may name an unknown preset; lookup may then be NULL. */
 struct job_spec *job_spec_parse(const json_t *document, job_preset_lookup *lookup, void *context,
                                 struct problems *problems);
 
-/* The same for callers with further checks, so that the user sees all problems at once: returns a
- * spec also with problems, with defaults for wrong values; check *problems before using it
- * otherwise. NULL only if the document is not an object. */
+/* Like job_spec_parse, for callers that make further checks, so that the user sees all problems at
+ * once. Returns a spec even if there are problems, with defaults instead of invalid values; check
+ * *problems before using it otherwise. Returns NULL only if the document is not an object. */
 struct job_spec *job_spec_read(const json_t *document, job_preset_lookup *lookup, void *context,
                                struct problems *problems);
 
-/* The document with all defaults; job_spec_parse(job_spec_to_json(s)) equals s. */
+/* Returns the document with all defaults. job_spec_parse(job_spec_to_json(s)) equals s. */
 json_t *job_spec_to_json(const struct job_spec *spec);
 
-/* JSON Schema (draft 2020-12): GET /v1/schema/job, schema/job.schema.json. */
+/* Returns the JSON Schema (draft 2020-12) of GET /v1/schema/job and schema/job.schema.json. */
 json_t *job_spec_schema(void);
 
-void job_spec_destroy(struct job_spec *spec); /* NULL is fine */
+void job_spec_destroy(struct job_spec *spec); /* accepts NULL */

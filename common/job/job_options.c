@@ -7,7 +7,7 @@
 #include "common/text.h"
 #include "common/xalloc.h"
 
-/* Enums are stored through an int, as gcc and clang lay them out. */
+/* Enums are stored through a pointer to int; gcc and clang give both the same size. */
 _Static_assert(sizeof(enum job_mode) == sizeof(int), "enums are ints");
 
 #define LIST(...)                                                                                  \
@@ -351,7 +351,7 @@ static const struct job_option options[] = {
      HELP("Notifications about the job: \"to\" is a URL that gets a POST request, or \"mailto:NAME@HOST\"; \"on\" lists succeeded, failed, cancelled (these three by default), attempt_failed, target_met, straggler, stalled, node_drained and sweep_done; \"format\" is json, or text, which chat services take. Everyone who may read the job sees its targets.")},
 };
 
-/* What other programs call our keys. */
+/* Names of our keys in other programs */
 static const struct {
     const char *word, *pointer;
 } aliases[] = {
@@ -446,14 +446,15 @@ static size_t job_options_key_parts(const char *pointer)
     return parts;
 }
 
-/* What stands before the last part, cut where it is too long to be near anything. */
+/* Copies the pointer without its last part, truncated if it is too long to be similar to any
+ * group. */
 static void job_options_copy_group(const char *pointer, char group[SUGGEST_WORD_MAX + 2])
 {
     snprintf(group, SUGGEST_WORD_MAX + 2, "%.*s", (int)(job_options_last_part(pointer) - pointer),
              pointer);
 }
 
-/* 0: the same group, 1: one wrong letter, 2: another group, 3: also of another depth. */
+/* 0: same group, 1: one letter differs, 2: another group, 3: also of another depth. */
 static size_t job_options_group_distance(const char *unknown, const char *known)
 {
     char a[SUGGEST_WORD_MAX + 2], b[SUGGEST_WORD_MAX + 2];
@@ -465,8 +466,8 @@ static size_t job_options_group_distance(const char *unknown, const char *known)
            (job_options_key_parts(unknown) != job_options_key_parts(known));
 }
 
-/* How far a known key is from an unknown one; smaller is nearer. The same last part in another
- * group is as near as one wrong letter in the right group. */
+/* Distance of a known key from an unknown one; smaller is more similar. The same last part in
+ * another group counts like one wrong letter in the right group. */
 static size_t job_options_key_distance(const char *unknown, const char *known)
 {
     const char *a = job_options_last_part(unknown), *b = job_options_last_part(known);
@@ -495,7 +496,7 @@ const char *job_option_nearest(const char *unknown)
     return nearest;
 }
 
-/* "from 1 to 100000", "above 0, at most 1000", "from 0 up to but not including 1" */
+/* Writes "from 1 to 100000", "above 0, at most 1000" or "from 0 up to but not including 1". */
 static void job_options_describe_range(const struct job_option *o, char *text, size_t bytes)
 {
     if (o->above_min && o->below_max)

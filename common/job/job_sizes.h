@@ -1,6 +1,6 @@
 /* model.image_size: a number, sizes by epoch [[epoch, size], ...], or a ramp {"from", "to", "ramp":
- * [first, last], "multiple"}: a straight line from epoch `first` to `last`, evaluated as each epoch
- * begins and rounded to the nearest multiple (FFCV's rn50_configs, get_resolution). */
+ * [first, last], "multiple"}, which is linear from epoch `first` to `last`, evaluated at the start
+ * of each epoch and rounded to the nearest multiple (FFCV's rn50_configs, get_resolution). */
 #pragma once
 
 #include <jansson.h>
@@ -11,28 +11,29 @@
 #include "common/problem.h"
 
 #define JOB_SIZES_MAX     16
-#define JOB_SIZE_MULTIPLE 32 /* of a ramp that names none */
+#define JOB_SIZE_MULTIPLE 32 /* default of a ramp */
 
 struct job_size {
     double epoch;
     int64_t size; /* pixels */
 };
 
-/* Epochs rise from 0, sizes never shrink. */
+/* Epochs increase from 0; sizes never decrease. */
 struct job_sizes {
     struct job_size at[JOB_SIZES_MAX];
-    size_t count; /* 0 or 1: one size for all */
-    bool ramps;   /* how it was written */
+    size_t count; /* 0 or 1: one size for all epochs */
+    bool ramps;   /* the document has a ramp */
     struct {
         int64_t from, to, multiple;
-        double first, last; /* epochs */
+        double first, last; /* in epochs */
     } ramp;
 };
 
 void job_sizes_expects(double min, double max, char *text, size_t bytes);
 
-/* Adds all problems of a list or a ramp; a number must be from min to max. False: wrong, or none of
- * the three forms and no problem added. */
+/* Checks a list or a ramp and adds all its problems; numbers must be from min to max. Returns false
+ * if there was a problem, or if the value has none of the three forms, for which no problem is
+ * added. */
 bool job_sizes_check(const json_t *value, const char *pointer, double min, double max,
                      struct problems *problems);
 

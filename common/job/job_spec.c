@@ -53,7 +53,7 @@ static bool spec_env_matches(const char *name, const char *row)
     return row[length - 1] == '*' ? strncmp(name, row, length - 1) == 0 : strcmp(name, row) == 0;
 }
 
-/* Words are separated by underscores: UCX_MODULE_DIR has three. */
+/* Words of a name are separated by underscores: UCX_MODULE_DIR has three. */
 static bool job_env_has_word(const char *name, const char *word)
 {
     size_t length = strlen(word);
@@ -73,7 +73,8 @@ bool job_env_is_refused(const char *name)
         "OPAL_*", "ORTE_*",  "OMPI_COMM*", "PMI*",          "PRTE*",    "SLURM_*",    "SBATCH_*",
         "SRUN_*", "SALLOC*", "TRAIND*",    "NOTIFY_SOCKET", "LISTEN_*", "WATCHDOG_*",
     };
-    /* OMP_TOOL_LIBRARIES, UCX_MODULE_DIR, UCX_GDB_COMMAND, UCX_LOG_FILE, MALLOC_TRACE */
+    /* For example OMP_TOOL_LIBRARIES, UCX_MODULE_DIR, UCX_GDB_COMMAND, UCX_LOG_FILE,
+     * MALLOC_TRACE */
     static const char *const words[] = {"tool",    "proflib", "libraries", "module", "modules",
                                         "command", "file",    "files",     "path",   "paths",
                                         "dir",     "dirs",    "directory", "dest",   "output",

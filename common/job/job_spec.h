@@ -1,5 +1,5 @@
-/* A job document as a C struct, filled by job_document.h. Keys, defaults, ranges and help are in
- * common/job/job_options.c; units and meanings are those of train-job(5). */
+/* A job document as a C struct, filled by job_document.h. common/job/job_options.c contains keys,
+ * defaults, ranges and help; train-job(5) describes units and meanings. */
 #pragma once
 
 #include <jansson.h>
@@ -23,7 +23,10 @@ enum job_locality { JOB_LOCALITY_GLOBAL, JOB_LOCALITY_NODE };
 enum job_launcher { JOB_LAUNCHER_LOCAL, JOB_LAUNCHER_SLURM };
 enum job_bind { JOB_BIND_AUTO, JOB_BIND_CORE, JOB_BIND_SOCKET, JOB_BIND_NUMA, JOB_BIND_NONE };
 enum job_precision { JOB_PRECISION_FP32, JOB_PRECISION_BF16 };
-enum job_core { JOB_CORE_NONE = -2, JOB_CORE_AUTO = -1 }; /* as the words of comm.core are stored */
+enum job_core {
+    JOB_CORE_NONE = -2,
+    JOB_CORE_AUTO = -1
+}; /* storage of the words that comm.core accepts */
 enum job_scaling { JOB_SCALING_LINEAR, JOB_SCALING_SQRT, JOB_SCALING_NONE };
 enum job_decay {
     JOB_DECAY_POLY,
@@ -49,56 +52,58 @@ enum job_rescale { JOB_RESCALE_RESCALE, JOB_RESCALE_KEEP_BATCH };
 #define JOB_MPI_ARGS_MAX   64
 #define JOB_HOSTS_MAX      4096
 #define JOB_ENV_MAX        64
-#define JOB_TAGS_MAX       17   /* 16, and what the star of older versions became */
-#define JOB_NOTE_MAX       4096 /* characters */
+#define JOB_TAGS_MAX       17   /* 16, and one that replaced the star of older versions */
+#define JOB_NOTE_MAX       4096 /* in characters */
 
-/* The spec owns its strings; NULL is JSON null. A list of strings is NULL or NULL-terminated.
- * Optional numbers have a has_ flag. */
+/* The spec owns its strings; NULL represents JSON null. A list of strings is NULL or
+ * NULL-terminated. Optional numbers have a has_ flag. */
 struct job_spec {
     char *name;
-    char *
-        *tags; /* these two, and the name: as the job begins; the store has them as they are now */
+    char **tags; /* these two, and the name: values at the start of the job; the store has the
+                    current ones */
     size_t tag_count;
     char *note;
     char *preset;
     bool has_reproduces;
-    int64_t reproduces; /* a job's id */
+    int64_t reproduces; /* id of a job */
     enum job_mode mode;
     struct {
-        char *arch; /* a name of common/net/arch.c */
+        char *arch; /* name in common/net/arch.c */
         int64_t classes;
-        int64_t image_size;     /* pixels, square; of several the last one, which is the largest */
-        struct job_sizes sizes; /* by epoch; count 0 or 1: image_size always */
+        int64_t
+            image_size; /* pixels, square; with several sizes the last one, which is the largest */
+        struct job_sizes sizes; /* by epoch; count 0 or 1: always image_size */
         enum job_stem stem;
-        double width;   /* of channels: common/net/arch.h */
-        double dropout; /* the rate in front of the classifier; 0: off */
-        char *init;     /* a .safetensors file */
+        double width;   /* factor of the number of channels: common/net/arch.h */
+        double dropout; /* rate of the dropout before the classifier; 0: off */
+        char *init;     /* .safetensors file */
         double bn_decay;
         bool zero_init_residual;
         bool winograd;
-        char *winograd_tiles; /* as JOB_TEXT_TILES; NULL: measured */
+        char *winograd_tiles; /* in the form of JOB_TEXT_TILES; NULL: measured */
         enum job_gemm gemm;
     } model;
     struct {
-        char *train; /* a folder, or "synthetic" */
+        char *train; /* folder, or "synthetic" */
         char *eval;  /* NULL: no evaluation */
         bool has_train_images, has_eval_images;
         int64_t train_images, eval_images;
         enum job_preprocess preprocess;
-        bool augment, random_crop, random_flip; /* all of it; its parts */
+        bool augment, random_crop, random_flip; /* augment enables the other two */
         bool shuffle;
         enum job_locality locality;
-        double mixup;             /* alpha of Beta(alpha, alpha); 0: off */
-        int64_t prefetch_threads; /* 0: as many as keep up with the engine */
-        int64_t prefetch_batches; /* made ahead */
+        double mixup; /* alpha of Beta(alpha, alpha); 0: off */
+        int64_t
+            prefetch_threads; /* 0: chosen by the loader such that they keep up with the engine */
+        int64_t prefetch_batches; /* number prepared ahead */
     } data;
     struct {
         enum job_launcher launcher;
         int64_t nodes;
-        int64_t workers_per_node;   /* 0: the plan chooses (common/plan/workers.h) */
+        int64_t workers_per_node;   /* 0: chosen by the plan (common/plan/workers.h) */
         int64_t threads_per_worker; /* 0: cores (smt: hardware threads) / workers */
         enum job_bind bind;
-        bool smt; /* a slot is a hardware thread, not a core */
+        bool smt; /* slots are hardware threads instead of cores */
         char **hosts;
         size_t host_count;
         char *interface;
@@ -115,10 +120,10 @@ struct job_spec {
         size_t env_count;
     } cluster;
     bool has_global_batch;
-    int64_t global_batch;     /* as the document says it; job_batch_settle derives the next two */
-    int64_t batch_per_worker; /* images of a forward pass */
+    int64_t global_batch;     /* as in the document; job_batch_settle derives the next two */
+    int64_t batch_per_worker; /* images per forward pass */
     bool states_batch;        /* not a key: the document itself gives batch_per_worker */
-    int64_t accumulate_steps; /* 0: "auto", until it is settled */
+    int64_t accumulate_steps; /* 0: "auto", before job_batch_settle */
     enum job_batch_schedule batch_schedule;
     double epochs;
     enum job_rounding steps_rounding;
@@ -138,7 +143,7 @@ struct job_spec {
         enum job_decay decay;
         double power;
         double end;
-        double milestones[JOB_MILESTONES_MAX]; /* epochs */
+        double milestones[JOB_MILESTONES_MAX]; /* in epochs */
         size_t milestone_count;
         double gamma;
         double decay_epochs;
@@ -152,7 +157,7 @@ struct job_spec {
         bool decay_bn;
         double lars_eta;
         bool momentum_correction;
-        double beta1, beta2, eps; /* adam, adamw; eps of all adaptive ones */
+        double beta1, beta2, eps; /* adam, adamw; eps is for all adaptive optimisers */
         double alpha;             /* rmsprop */
         bool centered;
         double lr_decay; /* adagrad */
@@ -171,7 +176,7 @@ struct job_spec {
         bool flip;
     } eval;
     struct {
-        double decay; /* 0: no averaged weights */
+        double decay; /* 0: do not average weights */
         double from_epoch;
         bool warmup;
     } ema;
@@ -183,17 +188,17 @@ struct job_spec {
     } checkpoint;
     struct {
         int64_t fusion_bytes;
-        enum job_precision dtype; /* of the gradients that are summed */
+        enum job_precision dtype; /* of the gradients in messages */
         bool overlap;
-        int64_t core; /* a CPU, or enum job_core */
+        int64_t core; /* CPU number, or enum job_core */
     } comm;
     struct {
         bool has_steps;
         int64_t first_step, last_step;
     } profile;
     struct {
-        double every_seconds; /* 0: not by time */
-        int64_t every_steps;  /* 0: not by steps */
+        double every_seconds; /* 0: not used */
+        int64_t every_steps;  /* 0: not used */
     } log;
     struct {
         int64_t every_steps;
@@ -203,16 +208,16 @@ struct job_spec {
         enum job_rescale on_fewer_nodes;
     } restart;
     int64_t priority;
-    struct notice_rules notify; /* of the daemon alone; planner and worker ignore it */
-    json_t *from_data; /* not a key: of what was left to the data, explanations of a plan */
-    int64_t
-        recipe_images; /* not a key: the training images the preset's numbers are meant for, or 0 */
+    struct notice_rules notify; /* only used by the daemon */
+    json_t
+        *from_data; /* not a key: which values were derived from the data, for explaining a plan */
+    int64_t recipe_images; /* not a key: number of training images the preset was made for, or 0 */
 };
 
-/* Random images instead of the folder data.train or data.eval. False for NULL. */
+/* Returns whether the path stands for random images instead of a folder. False for NULL. */
 bool job_spec_is_synthetic(const char *path);
 
-/* Whether the loader rounds images to bf16: unless they are mixed in fp32. */
+/* Returns whether the loader rounds images to bf16: not with mixup, which mixes in fp32. */
 static inline bool job_spec_has_bf16_images(const struct job_spec *spec)
 {
     return spec->precision == JOB_PRECISION_BF16 && spec->data.mixup == 0;
@@ -229,19 +234,20 @@ int64_t job_spec_world_size(const struct job_spec *spec);
 
 bool job_spec_names_hosts(const struct job_spec *spec);
 
-/* cluster.env, the ranks' environment. These rules hold for every user; an administrator's list
- * restricts users further (daemon/http/access/job_policy.h). */
+/* cluster.env, the environment of the ranks. These rules hold for all users; an administrator's
+ * list restricts users further (daemon/http/access/job_policy.h). */
 
-#define JOB_ENV_NAME_BYTES 129 /* with its NUL */
+#define JOB_ENV_NAME_BYTES 129 /* including the NUL */
 
-/* Copies the name of "NAME=value" and returns the value within it. */
+/* Copies the name of "NAME=value" and returns a pointer to the value within it. */
 const char *job_env_split(const char *variable, char name[JOB_ENV_NAME_BYTES]);
 
 const char *job_env_value(const struct job_spec *spec, const char *name);
 
-/* Whether it loads code, starts programs, names files or decides where programs are found
- * (LD_PRELOAD, PATH, UCX_MODULE_DIR), or belongs to a launcher: no document may set it. */
+/* Returns whether no document may set the variable: one that loads code, starts programs, names
+ * files or decides where programs are found (LD_PRELOAD, PATH, UCX_MODULE_DIR), or belongs to a
+ * launcher. */
 bool job_env_is_refused(const char *name);
 
-/* What sets the variable instead: a key, or words for a message; NULL: nothing. */
+/* Returns what sets the variable instead: a key, or a text for a message; NULL: nothing does. */
 const char *job_env_setter(const char *name);

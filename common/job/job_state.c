@@ -7,10 +7,10 @@
 static const struct {
     const char *name;
     bool active, final;
-    unsigned next; /* the states it leads to */
+    unsigned next; /* bit mask of the states that may follow */
 } states[JOB_STATE_COUNT] = {
     [JOB_QUEUED] = {"queued",     false, false, TO(JOB_STARTING) | TO(JOB_FAILED) | TO(JOB_CANCELLED)},
- /* back to queued: the daemon was killed before the launcher ran, or an automatic restart */
+ /* Back to queued: the daemon was killed before the launcher ran, or an automatic restart. */
     [JOB_STARTING] = {"starting",   true,  false,
                     TO(JOB_QUEUED) | TO(JOB_RUNNING) | TO(JOB_EVALUATING) | TO(JOB_FAILED) |
                           TO(JOB_CANCELLED)                                                          },
@@ -21,7 +21,7 @@ static const struct {
                     TO(JOB_QUEUED) | TO(JOB_RUNNING) | TO(JOB_SUCCEEDED) | TO(JOB_FAILED) |
                             TO(JOB_CANCELLED)                                                        },
     [JOB_SUCCEEDED] = {"succeeded",  false, true,  0                                                    },
- /* back to queued: resumed on request */
+ /* Back to queued: resumed on request. */
     [JOB_FAILED] = {"failed",     false, true,  TO(JOB_QUEUED)                                       },
     [JOB_CANCELLED] = {"cancelled",  false, true,  TO(JOB_QUEUED)                                       },
 };

@@ -69,14 +69,15 @@ static bool job_text_right_folder(const char *text)
     return !strstr(text, "/../") && !(strlen(text) >= 3 && strcmp(strrchr(text, '/'), "/..") == 0);
 }
 
-/* What text_is_printable refuses, as part of a pattern. */
+/* The characters that text_is_printable rejects, for use in a pattern */
 #define MARKS "\\u007f-\\u009f\\u061c\\u200e\\u200f\\u2028-\\u202e\\u2066-\\u2069"
 
-/* letters NULL: any but control characters. first: the first character; NULL: as letters. */
+/* letters NULL: all but control characters. first: allowed first characters; NULL: same as
+ * letters. */
 /* clang-format off */
 static const struct {
     const char *first, *letters;
-    bool (*right)(const char *text); /* NULL: nothing more is asked */
+    bool (*right)(const char *text); /* additional check; NULL: none */
     const char *made_of, *expects, *pattern;
 } kinds[JOB_TEXT_KINDS] = {
     [JOB_TEXT_TITLE] = {NULL, NULL, NULL, NULL, "text without control characters",
@@ -122,7 +123,7 @@ bool job_text_right(enum job_text kind, const char *text)
     const char *keep = kind == JOB_TEXT_NOTE ? "\n\t" : "";
 
     if (kind == JOB_TEXT_NONE || !*text || !text_is_printable_but(text, keep))
-        return false; /* a row of strings that names no kind takes none */
+        return false; /* a key of strings without a kind accepts nothing */
     if (letters && text[strspn(text, letters)])
         return false;
     if (first && !strchr(first, text[0]))
@@ -147,7 +148,7 @@ const char *job_text_pattern(enum job_text kind)
 
 #define DIGITS_MAX 7
 
-/* Reads "H:M:S" or a part of it; returns the number of fields, 0 if malformed. */
+/* Reads "H:M:S" or part of it. Returns the number of fields, 0 if malformed. */
 static int text_time_read_fields(const char *text, double fields[3])
 {
     for (int count = 0; count < 3; text++) {

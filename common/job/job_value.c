@@ -19,7 +19,7 @@ static bool job_value_number_right(const struct job_option *o, const json_t *v)
     return (o->above_min ? x > o->min : x >= o->min) && (o->below_max ? x < o->max : x <= o->max);
 }
 
-/* 2.0 is an integer, as in JSON Schema. */
+/* 2.0 is an integer too, as in JSON Schema. */
 static bool job_value_integer_right(const struct job_option *o, const json_t *v)
 {
     return job_value_number_right(o, v) && json_number_value(v) == trunc(json_number_value(v));
@@ -28,14 +28,15 @@ static bool job_value_integer_right(const struct job_option *o, const json_t *v)
 static bool job_value_string_right(const struct job_option *o, const json_t *v)
 {
     const char *text = json_string_value(v);
-    size_t length = !text                      ? 0
-                    : o->text == JOB_TEXT_PATH ? json_string_length(v) /* the kernel's limit */
-                                               : text_length(text);
+    size_t length = !text ? 0
+                    : o->text == JOB_TEXT_PATH
+                        ? json_string_length(v) /* the kernel limits bytes, not characters */
+                        : text_length(text);
 
     return text && (double)length >= o->min && (double)length <= o->max;
 }
 
-/* -1: none of them. */
+/* Returns -1 if the value is no choice. */
 static int job_value_choice_index(const struct job_option *o, const json_t *v)
 {
     const char *text = json_string_value(v), *choice;
@@ -105,7 +106,7 @@ static bool value_right(const struct job_option *o, const json_t *v)
         return job_value_steps_right(o, v);
     case JOB_OPTION_MAP:
         return job_value_map_right(o, v);
-    case JOB_OPTION_SIZES: /* job_value_check does these */
+    case JOB_OPTION_SIZES: /* handled by job_value_check */
     case JOB_OPTION_NOTIFY:
         break;
     }
@@ -136,7 +137,7 @@ static const char *job_value_nearest_choice(const struct job_option *o, const js
     for (size_t i = 0; (choice = job_option_choice(o, i)); i++) {
         text_suggest(&near, choice);
         if (!near.best && strlen(choice) > 2 && strstr(word, choice))
-            return choice; /* "polynomial" */
+            return choice; /* a word such as "polynomial" */
     }
     return near.best;
 }
@@ -275,7 +276,7 @@ void job_value_clear(const struct job_option *o, struct job_spec *spec)
 
 static char **job_value_new_list(size_t count)
 {
-    return count ? xcalloc(count + 1, sizeof(char *)) : NULL; /* a NULL behind them */
+    return count ? xcalloc(count + 1, sizeof(char *)) : NULL; /* terminated by NULL */
 }
 
 static void job_value_store_map(const struct job_option *o, const json_t *v, struct job_spec *spec)
@@ -404,7 +405,7 @@ void job_value_store(const struct job_option *o, const json_t *v, struct job_spe
     }
 }
 
-/* 90 rather than 90.0, for readers. */
+/* Prints 90 rather than 90.0. */
 static json_t *job_value_number_to_json(double x)
 {
     return x == trunc(x) && fabs(x) < 1e15 ? json_integer((json_int_t)x) : json_number(x);

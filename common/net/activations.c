@@ -5,7 +5,7 @@
 
 #include "common/assert_always.h"
 
-enum { MOST_IN_RUN = 4, ALIGNMENT = 64 /* bytes: a cache line */ };
+enum { MOST_IN_RUN = 4, ALIGNMENT = 64 /* in bytes: a cache line */ };
 
 struct walk {
     const struct network *n;
@@ -72,7 +72,8 @@ static int activations_stage_end(const struct network *n, int i)
     return i;
 }
 
-/* Cuts a stage's outputs into runs of similar length: each end but the last is kept. */
+/* Divides the outputs of a stage into runs of similar length; the output at the end of each run but
+ * the last is kept. */
 static void activations_cut_stage(struct walk *w, int first, int end)
 {
     struct activation_block *b = w->a->blocks;
@@ -108,8 +109,9 @@ static void activations_add_outputs(struct walk *w)
     }
 }
 
-/* The gradient of an output becomes that of the input unless a shortcut changes the shape. A block
- * with such a shortcut needs it last in its last unit, which may overwrite it. */
+/* The gradient of an output becomes that of the input, in place, unless a shortcut changes the
+ * shape. A block with such a shortcut needs the gradient until its last unit, which may overwrite
+ * it. */
 static void activations_add_gradients(struct walk *w)
 {
     const struct network *n = w->n;
@@ -132,7 +134,8 @@ static void activations_add_input(struct walk *w, bool inference)
     size_t numbers =
         (size_t)n->pooled_size * (size_t)n->pooled_size * (size_t)n->convs[0].out_channels;
 
-    bool goes_on = n->blocks[0].downsample < 0; /* the gradient, as in activations_add_gradients */
+    bool goes_on = n->blocks[0].downsample <
+                   0; /* whether the gradient continues, as in activations_add_gradients */
 
     if (!n->pools) {
         a->in = inference ? a->units[0].z : a->units[0].y;
@@ -149,7 +152,7 @@ static void activations_add_input(struct walk *w, bool inference)
     a->g_in = goes_on ? a->blocks[0].g : activations_walk_add(w, numbers);
 }
 
-/* z of a unit, and in training its y in a later pass. */
+/* Marks the use of a unit's z, and in training of its y in a later pass. */
 static void activations_forward_unit(struct walk *w, int unit, int in)
 {
     w->now++;
@@ -175,7 +178,7 @@ static int activations_forward_block(struct walk *w, int i, int in)
         x = a->units[u].y >= 0 ? a->units[u].y : a->units[u].z;
     }
     if (out >= 0)
-        w->now++; /* else normalised in the convolution's tiles */
+        w->now++; /* otherwise normalised in the convolution's tiles */
     activations_walk_use(w, a->units[last].z);
     activations_walk_use(w, b->downsample >= 0 ? a->units[b->downsample].z : in);
     activations_walk_use(w, out);
@@ -200,7 +203,7 @@ static void activations_walk_forward(struct walk *w)
     activations_walk_use(w, in);
 }
 
-/* The tensor that masks the gradient of a block's output and receives its sums. */
+/* Marks the use of the tensor that masks the gradient of a block's output and receives its sums. */
 static void activations_use_target(struct walk *w, int block)
 {
     const struct network_block *b = &w->n->blocks[block];
@@ -276,7 +279,7 @@ static void activations_walk_backward(struct walk *w)
     activations_backward_unit(w, 0, a->units[0].g, -1, -1);
 }
 
-/* Buffers that alias another get size 0. */
+/* Sets the size of buffers that alias another one to 0. */
 static void activations_drop_unused(struct activations *a)
 {
     for (int i = 0; i < a->count; i++)
@@ -306,7 +309,7 @@ void activations_plan(const struct network *network, bool inference, size_t numb
     out->numbers = arena_place(out->buffers, out->count);
 }
 
-/* Largest first, then earliest use. */
+/* Orders by size, largest first, then by first use. */
 static int activations_arena_compare_size(const void *x, const void *y)
 {
     const struct arena_buffer *a = *(struct arena_buffer *const *)x,
@@ -322,7 +325,8 @@ static bool activations_arena_live_together(const struct arena_buffer *a,
     return a->first <= b->last && b->first <= a->last;
 }
 
-/* The lowest gap between buffers alive at the same time; `placed` is sorted by offset. */
+/* Returns the offset of the lowest gap between buffers that are alive at the same time. `placed` is
+ * sorted by offset. */
 static size_t activations_arena_lowest_gap(const struct arena_buffer *b,
                                            struct arena_buffer *const *placed, int count)
 {

@@ -3,9 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* He et al. 2015 (18 to 152), Xie et al. 2017 (ResNeXt); torchvision's names and block counts. cnn
- * is TensorFlow's official MNIST example (tensorflow/models, official/mnist/mnist.py), which Cray's
- * Scaling Deep Learning (ALCF 2018) trains. */
+/* He et al. 2015 (18 to 152), Xie et al. 2017 (ResNeXt), with torchvision's names and numbers of
+ * blocks. cnn is TensorFlow's official MNIST example (tensorflow/models, official/mnist/mnist.py),
+ * which Cray's Scaling Deep Learning (ALCF 2018) trains. */
 static const struct arch archs[] = {
     {"resnet50",         ARCH_RESIDUAL, true,  {3, 4, 6, 3},  1,  64, false},
     {"resnet18",         ARCH_RESIDUAL, false, {2, 2, 2, 2},  1,  64, false},
@@ -117,10 +117,10 @@ struct walk {
     void (*visit)(const struct arch_conv *conv, void *context);
     void *context;
     int convs;
-    int channels, size; /* of the tensor that the next convolution reads */
+    int channels, size; /* of the input of the next convolution */
 };
 
-/* Visits a convolution with input channels x size x size; returns its output size. */
+/* Visits a convolution with input channels x size x size. Returns the size of its output. */
 static int arch_visit_conv(struct walk *w, const char *name, const char *bn_name, int in, int out,
                            int kernel, int stride, int groups, int size)
 {
@@ -141,7 +141,7 @@ static int arch_visit_conv(struct walk *w, const char *name, const char *bn_name
     return conv.out_size;
 }
 
-/* Convolution `number` of a block ("layer1.0.conv2", "layer1.0.bn2"). */
+/* Visits convolution `number` of a block ("layer1.0.conv2", "layer1.0.bn2"). */
 static int arch_block_conv(struct walk *w, const char *block, int number, int in, int out,
                            int kernel, int stride, int groups, int size)
 {

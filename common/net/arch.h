@@ -1,6 +1,6 @@
 /*
- * The table of architectures and their layers, from which planner (memory, FLOPs) and engine
- * (worker/model) build.
+ * The table of architectures and their layers, from which the planner computes memory and FLOPs and
+ * the engine (worker/model) builds its model.
  *
  * model.width multiplies channels: in a residual block the inner ones, like torchvision's
  * width_per_group (Wide ResNet, Zagoruyko and Komodakis, arXiv:1605.07146: wide_resnet50_2 is
@@ -28,31 +28,33 @@ struct arch {
     int blocks[4];
     int groups;          /* of the 3x3 convolution */
     int width_per_group; /* 64 for ResNet */
-    bool stride_in_1x1;  /* v1: the down-sampling stride is in the first 1x1; v1.5: in the 3x3 */
+    bool stride_in_1x1; /* v1: the first 1x1 convolution has the down-sampling stride; v1.5: the 3x3
+                           has it */
 };
 
 struct arch_shape {
     const struct arch *arch;
     enum job_stem stem;
-    double width; /* model.width; 0 is 1 */
+    double width; /* model.width; 0 means 1 */
     int classes, image_size;
 };
 
-const struct arch *arch_find(const char *name); /* NULL: none of that name */
-const struct arch *arch_at(size_t i);           /* NULL behind the last: for listings */
+const struct arch *arch_find(const char *name); /* NULL: no such architecture */
+const struct arch *arch_at(size_t i);           /* NULL after the last one */
 
 struct arch_shape arch_shape_of(const struct job_spec *spec);
 
 int arch_image_channels(const struct arch *arch);
 
-/* Groups have 4, 8, 16, ... channels; a width must keep that. */
+/* Returns whether the width is valid: channels of groups must remain 4, 8, 16, ... */
 bool arch_takes_width(const struct arch *arch, double width);
 
-/* precision "bf16": all convolutions but the first have channels in multiples of 32, in groups of
- * 4, 8, 16 or multiples of 32. Not cnn. */
+/* Returns whether precision "bf16" is supported: all convolutions but the first need channels in
+ * multiples of 32, in groups of 4, 8, 16 or multiples of 32. Not for cnn. */
 bool arch_takes_bf16(const struct arch_shape *shape);
 
-/* A key's default with this architecture as JSON text; NULL: that of the table of keys. */
+/* Returns the default of a key for this architecture, as JSON text; NULL: that of the table of
+ * keys. */
 const char *arch_default(const struct arch *arch, const char *pointer);
 
 bool arch_uses(const struct arch *arch, const char *pointer);
@@ -60,27 +62,27 @@ bool arch_uses(const struct arch *arch, const char *pointer);
 enum { ARCH_CNN_POOL = 2 };
 
 struct arch_conv {
-    char name[48];    /* torchvision's: "layer1.0.conv2", "layer1.0.downsample.0", "conv1" */
-    char bn_name[48]; /* "layer1.0.bn2", "layer1.0.downsample.1", "bn1"; "": a bias instead */
+    char name[48]; /* torchvision's name: "layer1.0.conv2", "layer1.0.downsample.0", "conv1" */
+    char
+        bn_name[48]; /* "layer1.0.bn2", "layer1.0.downsample.1", "bn1"; "": it has a bias instead */
     int in_channels, out_channels, kernel, stride, padding, groups;
-    int in_size, out_size; /* height and width, square */
+    int in_size, out_size; /* height and width */
 };
 
-/* Visits every convolution in forward order (downsample last in its block). Returns their
- * number. */
+/* Visits all convolutions in forward order (downsample last in its block). Returns their number. */
 int arch_each_conv(const struct arch_shape *shape,
                    void (*visit)(const struct arch_conv *conv, void *context), void *context);
 
 struct arch_linear {
-    const char *name; /* "fc", "fc1" */
+    const char *name; /* for example "fc" or "fc1" */
     int in, out;
-    int pixels; /* in is so many pixels times channels, flattened */
+    int pixels; /* in is this many pixels times channels, flattened */
 };
 
 enum { ARCH_LINEARS = 2 };
 
-/* The layers after the convolutions, in forward order; the last is the classifier. Returns their
- * number. */
+/* Sets out to the layers after the convolutions, in forward order; the last one is the classifier.
+ * Returns their number. */
 int arch_linears(const struct arch_shape *shape, struct arch_linear out[ARCH_LINEARS]);
 
 int64_t arch_parameters(const struct arch_shape *shape);

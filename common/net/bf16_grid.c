@@ -10,8 +10,8 @@ static size_t grid_max(size_t a, size_t b)
     return a > b ? a : b;
 }
 
-/* Measured optimum: second-level cache used by a group of images (or rows, of a 1x1); more if the
- * weights, read once per group, are large. */
+/* Measured optimum of the L2 cache used by a group of images (or rows, for a 1x1); larger if the
+ * weights, which are read once per group, are large. */
 enum { GROUP_BYTES = 400 * 1024, LARGE_GROUP_BYTES = 1024 * 1024, LARGE_WEIGHTS = 512 * 1024 };
 
 size_t bf16_grid_lead(const struct bf16_grid *g, size_t f)
@@ -29,7 +29,8 @@ size_t bf16_grid_reach(const struct bf16_grid *g, size_t f)
     return (g->kernel - 1 - f) / g->stride;
 }
 
-/* Wide enough that reads beyond a row's end hit the zeros of the next row's beginning. */
+/* Makes rows wide enough that reads beyond the end of a row hit the zeros at the start of the next
+ * one. */
 static void bf16_grid_set_width(struct bf16_grid *g)
 {
     g->lead = 0;
@@ -44,7 +45,7 @@ static void bf16_grid_set_width(struct bf16_grid *g)
     }
 }
 
-/* The last taps of x and dz; the last chunk of the first layer's rows of the kernel. */
+/* Covers the last taps of x and dz, and the last chunk of the first layer's rows of the kernel. */
 static void bf16_grid_set_slack(struct bf16_grid *g)
 {
     size_t taps = grid_max(bf16_grid_reach(g, 0), g->lead + bf16_grid_lead(g, 0));
@@ -144,7 +145,7 @@ struct bf16_scratch bf16_scratch_of(const struct bf16_grid *g, enum bf16_use use
     size_t taps = g->kernel * g->kernel, chunks = grid_max(g->chunks_in, g->chunks_out);
     bool first = bf16_grid_is_first(g);
 
-    /* rows that do not fall on each other in the first-level cache */
+    /* Row lengths that do not map to the same lines of the L1 cache. */
     s.ld = all + (all / 32 % 2 ? 0 : 32);
     s.chunk = bf16_grid_carve(memory, &s.bytes, (taps * chunks + g->kernel * 32) * sizeof *s.chunk);
     s.pixel = bf16_grid_carve(memory, &s.bytes, (n + BF16_ROWS) * sizeof *s.pixel);
@@ -176,8 +177,8 @@ struct bf16_scratch bf16_scratch_of(const struct bf16_grid *g, enum bf16_use use
 }
 
 enum {
-    SHARED_READS = 16,     /* of factors in a cache, as quick as one of a part of dw in memory */
-    UNEVEN_POSITIONS = 64, /* a block's products of so many are as quick as adding its part */
+    SHARED_READS = 16,     /* of factors in a cache, as fast as one of a part of dw in memory */
+    UNEVEN_POSITIONS = 64, /* of a block, whose products are as fast as adding its part */
 };
 
 static size_t bf16_grid_dw_blocks(const struct bf16_grid *g)

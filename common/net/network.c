@@ -11,7 +11,7 @@ static void network_add_conv(const struct arch_conv *conv, void *context)
     n->convs[n->conv_count++] = *conv;
 }
 
-/* "layer1.0.conv2" belongs to block "layer1.0." */
+/* The length of the block's name: "layer1.0.conv2" belongs to block "layer1.0." */
 static size_t network_block_prefix(const char *name)
 {
     const char *dot = strchr(name, '.');

@@ -1,4 +1,5 @@
-/* The layout of a network, from which the engine builds its model and the planner its memory. */
+/* The structure of a network, from which the engine builds its model and the planner computes
+ * memory. */
 #pragma once
 
 #include <stddef.h>
@@ -6,18 +7,18 @@
 #include "common/net/arch.h"
 
 /* The residual family: convolutions in forward order and the residual blocks they form, after a
- * stem (with or without max-pooling) and before an average pool and a classifier. */
+ * stem (with or without max-pooling) and before an average pooling and a classifier */
 
 enum { NETWORK_CONVS = 160, NETWORK_BLOCKS = 64 };
 
 struct network_block {
-    int first, convs; /* the main path */
+    int first, convs; /* of the main path */
     int downsample;   /* convolution of the shortcut, or -1 */
 };
 
 struct network {
     int conv_count, block_count;
-    bool pools;      /* the ImageNet stem: 3x3, stride 2 */
+    bool pools;      /* the stem has the max-pooling of ImageNet networks: 3x3, stride 2 */
     int pooled_size; /* height and width after the stem */
     struct arch_conv convs[NETWORK_CONVS];
     struct network_block blocks[NETWORK_BLOCKS];
@@ -30,18 +31,18 @@ size_t network_floats(const struct arch_conv *conv);
 int network_block_last(const struct network_block *block);
 
 /* arch cnn: two convolutions with bias and ReLU, each followed by a 2x2 max-pooling, a hidden layer
- * with ReLU and the classifier. */
+ * with ReLU, and the classifier */
 enum { CNN_STAGES = 2 };
 
 struct cnn_layout {
     struct arch_conv convs[CNN_STAGES];
     struct arch_linear linears[ARCH_LINEARS];
-    size_t y[CNN_STAGES];             /* (size, size, C): relu(convolution + bias) */
-    size_t pooled[CNN_STAGES];        /* (size / 2, size / 2, C) */
-    size_t tap[CNN_STAGES];           /* positions of the maxima: a byte for each of pooled */
-    size_t largest_y, largest_pooled; /* one buffer each for the gradients of all stages */
-    size_t floats;                    /* in total, without the classifier's input */
+    size_t y[CNN_STAGES];      /* (size, size, C): relu(convolution + bias) */
+    size_t pooled[CNN_STAGES]; /* (size / 2, size / 2, C) */
+    size_t tap[CNN_STAGES];    /* positions of the maxima, a byte for each number of pooled */
+    size_t largest_y, largest_pooled; /* all stages share one buffer for each kind of gradient */
+    size_t floats;                    /* total, without the classifier's input */
 };
 
-/* inference: no taps and gradients. */
+/* inference: without taps and gradients. */
 void cnn_lay_out(const struct arch_shape *shape, bool inference, struct cnn_layout *out);

@@ -12,15 +12,15 @@
 
 static const char *const kind_names[NOTICE_KINDS] = {
     [NOTICE_SUCCEEDED] = "succeeded",
-    [NOTICE_FAILED] = "failed", /* and is not restarted */
+    [NOTICE_FAILED] = "failed", /* and will not be restarted */
     [NOTICE_CANCELLED] = "cancelled",
-    [NOTICE_ATTEMPT_FAILED] = "attempt_failed", /* also one that is followed by a restart */
-    [NOTICE_TARGET_MET] = "target_met",         /* eval.target_top1, for the first time */
-    [NOTICE_STRAGGLER] = "straggler",           /* once per attempt */
-    [NOTICE_STALLED] = "stalled",               /* likewise */
-    [NOTICE_NODE_DRAINED] = "node_drained",     /* with the job on it if there is one */
+    [NOTICE_ATTEMPT_FAILED] = "attempt_failed", /* also if a restart follows */
+    [NOTICE_TARGET_MET] = "target_met",     /* eval.target_top1 was reached for the first time */
+    [NOTICE_STRAGGLER] = "straggler",       /* once per attempt */
+    [NOTICE_STALLED] = "stalled",           /* once per attempt */
+    [NOTICE_NODE_DRAINED] = "node_drained", /* with the job that ran on it, if any */
     [NOTICE_SWEEP_DONE] = "sweep_done",
-    [NOTICE_TEST] = "test", /* by trainctl notify test */
+    [NOTICE_TEST] = "test", /* sent by trainctl notify test */
 };
 static const char *const notice_format_words[NOTICE_FORMATS + 1] = {
     [NOTICE_JSON] = "json", [NOTICE_TEXT] = "text"};
@@ -55,7 +55,7 @@ enum notice_format notice_format_of(const char *name)
 
 /* clang-format off */
 static const struct document_key rule_keys[] = {
-#define ADMIN_KEYS 2 /* come first */
+#define ADMIN_KEYS 2 /* number of first keys that only administrators may use */
     {.name = "by", .type = DOCUMENT_TEXT, .expects = "must be a text that is not empty"},
     {.name = "secret", .type = DOCUMENT_TEXT, .expects = "must be a text that is not empty"},
     {.name = "to"}, {.name = "on"},
@@ -115,7 +115,7 @@ void notice_rule_check(const json_t *rule, const char *pointer, bool admin,
         problems_add(problems, pointer, NULL, "must be an object with to, on and format");
         return;
     }
-    /* The rows have no defaults, so the rule stays as it is. */
+    /* Does not change the rule, because no key has a default. */
     document_check((json_t *)(uintptr_t)rule, pointer, rule_keys + (admin ? 0 : ADMIN_KEYS),
                    "is not a key of a rule of notify", problems);
     rule_check_to(json_object_get(rule, "to"), pointer, problems);

@@ -45,7 +45,7 @@ static bool target_read_mail(const char *address, struct notice_target *t, const
     return true;
 }
 
-/* "[::1]" or "host"; the bytes that it takes, 0: it is neither. */
+/* Reads "[::1]" or "host". Returns the number of bytes read, 0 if malformed. */
 static size_t target_read_host(const char *authority, size_t length, struct notice_target *t)
 {
     struct in6_addr address;

@@ -18,7 +18,7 @@
 #include "common/text.h"
 
 /*
- * Each number of the plan with its formula, inputs and the source of the formula.
+ * Explains each number of the plan with its formula, inputs and the source of the formula.
  *
  * Sources: SURFsara and Intel, "TensorFlow BKMs for State-Of-The-Art Accuracy & Convergence", April
  * 2018; Goyal et al., "Accurate, Large Minibatch SGD", 2017; Cray, "Scaling Deep Learning", ALCF
@@ -132,7 +132,7 @@ static void explain_workers(struct plan *plan, const struct plan_inputs *inputs)
         inputs->cores_source ? inputs->cores_source : "this machine", json_string(w->reason));
 }
 
-/* With launcher local the ranks share a machine that the plan may not know. */
+/* With launcher local the ranks share a machine, which the plan may not know. */
 static void explain_threads(struct plan *plan, const struct job_spec *spec,
                             const struct plan_inputs *inputs)
 {
@@ -275,7 +275,7 @@ static void explain_sizes(struct plan *plan, const struct job_spec *spec)
     struct job_sizes sizes = spec->model.sizes;
     json_t *value = json_array();
 
-    sizes.ramps = false; /* as the list that it makes */
+    sizes.ramps = false; /* print the list that the ramp stands for */
 
     if (plan->size_count < 2) {
         json_decref(value);
@@ -366,7 +366,7 @@ static void explain_start(struct plan *plan, const struct job_spec *spec)
                                      json_number(plan->start_lr), BKM "; " GOYAL, NULL);
 }
 
-/* s: the step, W: warmup_steps, T: train_steps. */
+/* In the formulas, s is the step, W warmup_steps, T train_steps. */
 static void explain_schedule(struct plan *plan, const struct job_spec *spec)
 {
     static const char *const formulas[] = {
@@ -529,9 +529,9 @@ void plan_explain(struct plan *plan, const struct job_spec *spec, const struct p
     explain_memory(plan, spec);
 }
 
-#define LARGE_BATCH     8192 /* Goyal et al. 2017: the accuracy of plain SGD falls above 8K */
+#define LARGE_BATCH     8192 /* Goyal et al. 2017: accuracy of plain SGD decreases above 8K */
 #define HIGH_RATE_TIMES 20
-#define USUAL_RATE      0.1 /* of sgd and lars, for a batch of USUAL_BATCH (Goyal et al. 2017) */
+#define USUAL_RATE      0.1 /* of sgd and lars with a batch of USUAL_BATCH (Goyal et al. 2017) */
 #define USUAL_BATCH     256
 #define ENLARGED_TIMES  2
 
@@ -554,7 +554,8 @@ static long long explain_warn_dropped_images(const struct plan *plan)
 
 static void explain_warn_of_batch(struct plan *plan, const struct job_spec *spec)
 {
-    long long n = plan->train_images, b = plan->phases[0].global_batch; /* the largest */
+    long long n = plan->train_images,
+              b = plan->phases[0].global_batch; /* those of the phase with the largest batch */
     long long dropped = explain_warn_dropped_images(plan);
 
     char share[NUMBER_BYTES];
@@ -603,7 +604,7 @@ static int64_t explain_warn_smallest_batch_norm(const struct job_spec *spec, int
     return pixels;
 }
 
-/* Batch norm over one image at a time. */
+/* Warns if batch norm has a single value per channel to normalise. */
 static void explain_warn_of_single_images(struct plan *plan, const struct job_spec *spec)
 {
     int64_t pixels = 0, size = 0;
@@ -682,8 +683,8 @@ static void explain_warn_of_locality(struct plan *plan, const struct job_spec *s
                      (long long)plan->steps_per_epoch, together - plan->steps_per_epoch));
 }
 
-/* Fewer epochs than published runs needed for the job's target; the warning says if no published
- * batch is near. */
+/* Warns if there are fewer epochs than published runs needed for the job's target, or that no
+ * published batch size is similar. */
 static void explain_warn_of_epochs(struct plan *plan, const struct job_spec *spec)
 {
     double own = plan_epochs_after(plan, plan->train_steps);
@@ -730,7 +731,8 @@ static void explain_warn_of_schedule(struct plan *plan, const struct job_spec *s
                               "size: give model.image_size sizes by epoch"));
 }
 
-/* Compares the rate itself and that of a batch of 256, as larger batches take higher rates. */
+/* Checks both the rate and its equivalent for a batch of 256, because larger batches tolerate
+ * higher rates. */
 static void explain_warn_of_high_rate(struct plan *plan, const struct job_spec *spec)
 {
     double peak = plan->peak_lr, scaled = peak * USUAL_BATCH / (double)plan->global_batch;
@@ -778,7 +780,7 @@ static void explain_warn_of_rate(struct plan *plan, const struct job_spec *spec)
             json_string("the run ends before the first of lr.milestones: the rate never decays"));
 }
 
-/* Compares numbers by value: a document may say 1 for 1.0. */
+/* Compares numbers by value, because a document may contain 1 for 1.0. */
 static bool explain_warn_is_default(const struct job_option *option, const struct job_spec *spec)
 {
     json_t *value = job_value_load(option, spec), *fallback = job_option_default(option);
@@ -871,7 +873,7 @@ static void explain_warn_of_hosts(struct plan *plan, const struct job_spec *spec
                       hosts, nodes, hosts - nodes, hosts - nodes > 1 ? "are" : "is"));
 }
 
-/* Within one machine buckets stay in the cache, and the computing cores do the adding
+/* On one machine buckets stay in the cache, and the computing cores add them
  * (worker/comm/gradients.c). */
 static void explain_warn_of_comm(struct plan *plan, const struct job_spec *spec)
 {
@@ -900,7 +902,7 @@ static void explain_warn_of_comm(struct plan *plan, const struct job_spec *spec)
                           keys[i] + strlen("/comm/")));
 }
 
-/* The first of Intel's and LLVM's variables, which libgomp ignores. */
+/* Warns of the first variable for Intel's or LLVM's OpenMP, which libgomp ignores. */
 static void explain_warn_of_env(struct plan *plan, const struct job_spec *spec)
 {
     char name[JOB_ENV_NAME_BYTES];
@@ -919,7 +921,7 @@ static void explain_warn_of_env(struct plan *plan, const struct job_spec *spec)
     }
 }
 
-/* Keys that have no effect without another one, or in a short run. */
+/* Warns of keys that have no effect without another key, or in a short run. */
 static void explain_warn_of_no_effect(struct plan *plan, const struct job_spec *spec)
 {
     if (spec->eval.has_target_top1 && !spec->data.eval)

@@ -98,7 +98,7 @@ int64_t lr_step_at(const struct lr_schedule *lr, int64_t place)
     return p->step + (int64_t)ceil(((double)place - p->at) / p->pace);
 }
 
-#define CURVE_STEPS 301 /* evenly spread */
+#define CURVE_STEPS 301 /* evenly distributed */
 #define CURVE_MAX   (CURVE_STEPS + 1 + 2 * JOB_MILESTONES_MAX + 2 * (JOB_SIZES_MAX + 1))
 
 static int lr_curve_order(const void *a, const void *b)

@@ -6,19 +6,21 @@
 #include "common/net/bf16_grid.h"
 #include "common/net/network.h"
 
-/* Memory of a worker: the engine's arena, whose size the same plan of buffers gives that the engine
- * allocates by (activations.h); the parameters; batches of images; and the program itself. For
- * training data.prefetch_batches of images are in memory beside the one in work, for evaluation
- * two. Measured at 224 with one thread (resident at most): 51.1 MB an image and 337 MB besides.
- * What the sum leaves out is fitted to workers' resident memory: FIXED_BYTES within 4 % of it for
- * residual networks of 18 to 152 layers at 64 to 224 pixels, 1 to 48 threads and 1 to 4 workers. In
- * bf16 a thread's memory follows from the network (bf16_grid.h). */
-#define EVAL_BATCHES      3
-#define FIXED_BYTES       (32ll << 20) /* and CNN_FIXED_BYTES: 25 to 400 images, 1 to 48 threads */
+/* Memory of a worker: the engine's arena, whose size is computed by the function that the engine
+ * allocates it with (activations.h); the parameters; batches of images; and the program itself. In
+ * training data.prefetch_batches of images are in memory besides the current one, in evaluation
+ * two. Measured at 224 pixels with one thread (maximum resident memory): 51.1 MB per image and 337
+ * MB in addition. What the sum does not include is fitted to the resident memory of workers: with
+ * FIXED_BYTES the result is within 4 % for residual networks of 18 to 152 layers at 64 to 224
+ * pixels, 1 to 48 threads and 1 to 4 workers. In bf16 the memory of a thread follows from the
+ * network (bf16_grid.h). */
+#define EVAL_BATCHES 3
+/* this and CNN_FIXED_BYTES: fitted for 25 to 400 images and 1 to 48 threads */
+#define FIXED_BYTES       (32ll << 20)
 #define CNN_FIXED_BYTES   (20ll << 20)
 #define THREAD_BYTES      (15ll << 17)
 #define CNN_THREAD_BYTES  (13ll << 17)
-#define BF16_THREAD_BYTES (1ll << 19) /* beside what it works in */
+#define BF16_THREAD_BYTES (1ll << 19) /* besides its scratch memory */
 
 static size_t memory_activation_bytes(const struct job_spec *spec, const struct arch_shape *shape)
 {
@@ -48,8 +50,8 @@ static struct bf16_thread_bytes memory_bf16_bytes(const struct job_spec *spec,
 }
 
 struct thread_memory {
-    int64_t each; /* of those beyond one */
-    int64_t all;  /* of all together */
+    int64_t each; /* per thread after the first */
+    int64_t all;  /* of all threads together */
 };
 
 static struct thread_memory memory_thread_memory_of(const struct job_spec *spec,
@@ -64,11 +66,11 @@ static struct thread_memory memory_thread_memory_of(const struct job_spec *spec,
                                   (int64_t)bytes.shared};
 }
 
-/* Of training or of an evaluation at another size, whichever is larger. */
+/* The larger one of training and of an evaluation at another size. */
 static size_t memory_most_activation_bytes(const struct job_spec *spec,
                                            const struct arch_shape *shape)
 {
-    struct job_spec evaluation = *spec; /* borrows its texts */
+    struct job_spec evaluation = *spec; /* borrows its strings */
     size_t training = memory_activation_bytes(spec, shape);
 
     if (spec->mode == JOB_MODE_EVAL || job_spec_eval_size(spec) <= spec->model.image_size)

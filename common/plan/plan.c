@@ -9,8 +9,9 @@
 #include "common/number.h"
 #include "common/plan/memory.h"
 
-#define BATCH_MULTIPLE 8    /* of a batch that the plan chooses */
-#define EPOCHS_NOISE   1e-9 /* rounding errors of a sum of phases or of a product: 0.1 x 12 steps */
+#define BATCH_MULTIPLE 8 /* multiple used for a batch that the plan chooses */
+/* rounding errors of a sum of phases or of a product such as 0.1 x 12 steps */
+#define EPOCHS_NOISE 1e-9
 
 void plan_destroy(struct plan *plan)
 {

@@ -7,9 +7,9 @@
 #include "common/plan/memory.h"
 #include "common/xalloc.h"
 
-/* Without steps_rounding exact, phases begin between two epochs (job_check.c ensures it), so an
- * epoch's steps are alike. With it, a phase begins at the step nearest to its epoch, with the image
- * after those of the previous step. */
+/* Unless steps_rounding is exact, phases begin between two epochs (checked by job_check.c), so all
+ * steps of an epoch have the same size. If it is exact, a phase begins at the step nearest to its
+ * epoch, with the image after those of the previous step. */
 
 static int64_t plan_whole_steps(const struct plan *plan, const struct job_spec *spec,
                                 int64_t batch_per_worker)
@@ -48,7 +48,7 @@ static void plan_place_phase(const struct plan *plan, const struct plan_phase *b
         p->first_image = (int64_t)epoch * plan->train_images;
 }
 
-/* Replaces earlier phases that would have no step. */
+/* Replaces earlier phases that would have no steps. */
 static void plan_append_phase(struct plan *plan, double epoch, struct plan_phase *p)
 {
     size_t i = plan->phase_count;
@@ -123,7 +123,7 @@ static bool plan_batch_fits(const struct plan *plan, const struct job_spec *spec
     return false;
 }
 
-/* Rounds as the scripts of SURFsara and Intel (explain.c) do. */
+/* Rounds like the scripts of SURFsara and Intel (explain.c). */
 static bool plan_batch(struct plan *plan, const struct job_spec *spec, struct problems *problems)
 {
     if (job_spec_leaves_workers(spec)) {
@@ -177,12 +177,12 @@ static void plan_sizes(struct plan *plan, const struct job_spec *spec)
     for (size_t i = 0; plan->mode == JOB_MODE_TRAIN && i < sizes->count; i++) {
         int64_t step = llround(plan->steps_in_epoch * sizes->at[i].epoch);
         if (plan->sizes[plan->size_count - 1].step == step)
-            plan->size_count--; /* the one before it would have no step */
+            plan->size_count--; /* the previous size would have no steps */
         plan->sizes[plan->size_count++] = (struct plan_size){step, sizes->at[i].size};
     }
 }
 
-/* With phases the schedule is that of a run in which all steps have the last batch. */
+/* With phases, the schedule is that of a run in which all steps have the last batch. */
 static void plan_rate_phases(struct plan *plan, const struct job_spec *spec)
 {
     struct lr_schedule *lr = &plan->lr;
@@ -276,7 +276,7 @@ static struct plan_band plan_epochs_of(const struct plan *plan, const struct job
                               fmin(own, epochs.high)};
 }
 
-/* An evaluation must first see that the target is reached. */
+/* The target counts as reached only after an evaluation. */
 static double plan_epochs_until_seen(const struct plan *plan, const struct job_spec *spec,
                                      double epochs)
 {
@@ -287,7 +287,7 @@ static double plan_epochs_until_seen(const struct plan *plan, const struct job_s
     return fmin(own, every * ceil(epochs / every - 1e-9));
 }
 
-/* An evaluated image costs a forward pass, a third of training. step: mean over sizes and
+/* Evaluating an image costs a forward pass, a third of training it. step: averaged over sizes and
  * batches. */
 static double plan_training_seconds(const struct plan *plan, const struct job_spec *spec,
                                     double epochs, double step)
@@ -324,7 +324,7 @@ static void plan_predict(struct plan *plan, const struct job_spec *spec,
 {
     const struct plan_network *network = inputs->network ? inputs->network : &plan_network_default;
     struct plan_predicted *p = &plan->predicted;
-    struct plan_speed speed = inputs->speed; /* of the largest size */
+    struct plan_speed speed = inputs->speed; /* for the largest size */
 
     speed.image_seconds *= plan->step_cost;
     if (plan->mode == JOB_MODE_EVAL || plan_speed_scatters(&speed) || plan->steps_per_epoch < 1 ||

@@ -1,4 +1,4 @@
-/* Makes the plan of a job document. Pure. */
+/* Makes the plan of a job document. Pure functions. */
 #pragma once
 
 #include "common/plan/plan.h"
@@ -7,7 +7,8 @@
 void plan_check_data(const struct job_spec *spec, const struct plan_data *data,
                      struct problems *problems);
 
-/* Makes the plan of a checked spec. NULL if the numbers do not fit together (a global batch larger
- * than the data), with the reasons in *problems. Free with plan_destroy. */
+/* Makes the plan of a checked spec. Returns NULL if the numbers are incompatible, for example a
+ * global batch larger than the data, and adds the reasons to *problems. Free the plan with
+ * plan_destroy. */
 struct plan *plan_make(const struct job_spec *document, const struct plan_inputs *inputs,
                        struct problems *problems);

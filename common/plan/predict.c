@@ -16,14 +16,16 @@ const struct plan_network plan_network_default = {
     .jitter = 0.02,
 };
 
-#define BACKWARD_SHARE (2.0 / 3) /* of forward and backward */
-#define BACKWARD_CALLS 161       /* that drive the sum: those of ResNet-50 */
-#define SMALL_ROUNDS   3         /* of a tree: to agree up and down, and to gather */
+#define BACKWARD_SHARE (2.0 / 3) /* of the time of forward and backward */
+/* calls during backward that advance the sum; those of ResNet-50 */
+#define BACKWARD_CALLS 161
+#define SMALL_ROUNDS   3 /* of a tree: agreement up and down, and a gather */
 
-#define REACH 8.0 /* beyond it there are no normal numbers */
+#define REACH 8.0 /* in standard deviations; the density beyond is negligible */
 #define FINE  0.01
 
-/* The mean of the maximum, whose cumulative distribution is the normal one's n-th power. */
+/* Returns the mean of the maximum of n standard normal numbers, whose cumulative distribution is
+ * the n-th power of the normal one. */
 double predict_slowest(int64_t nodes)
 {
     double sum = 0, before = 0, below;
@@ -35,11 +37,13 @@ double predict_slowest(int64_t nodes)
     return nodes > 1 ? sum : 0;
 }
 
-#define SPREAD_MIN     0.03 /* runs differ by this from day to day */
-#define SPREAD_ONE     0.08 /* of a single measurement */
-#define SPREAD_BATCH   0.05 /* more: it was another batch */
-#define SPREAD_WORKERS 0.15 /* more: fewer or more workers shared the node's memory */
-#define NETWORK_SPREAD 1.5  /* times better or worse than said, its jitter too */
+#define SPREAD_MIN   0.03 /* difference between runs on different days */
+#define SPREAD_ONE   0.08 /* of a single measurement */
+#define SPREAD_BATCH 0.05 /* added if measured with another batch */
+/* added if measured with another number of workers, which share the node's memory */
+#define SPREAD_WORKERS 0.15
+/* factor by which network and jitter may be better or worse than assumed */
+#define NETWORK_SPREAD 1.5
 
 static double predict_spread_of(const struct job_spec *spec, const struct plan_speed *speed)
 {
@@ -69,8 +73,8 @@ static double predict_ring_share(int64_t n)
     return n > 1 ? 2.0 * (double)(n - 1) / (double)n : 0;
 }
 
-/* All-reduce among a node's workers: as measured, scaled to another number of them by what each
- * sends. */
+/* All-reduce among a node's workers: the measured time, scaled by what a worker sends if their
+ * number differs. */
 static double predict_node_exchange(const struct job_spec *spec, const struct plan_speed *speed,
                                     const struct plan_network *network)
 {
@@ -84,7 +88,7 @@ static double predict_node_exchange(const struct job_spec *spec, const struct pl
            predict_gradient_bytes(spec) * share / network->node_bytes_per_second;
 }
 
-/* Time of an image relative to the batch that was measured. */
+/* Time per image relative to the measured batch. */
 static double predict_batch_times(const struct job_spec *spec, const struct plan_speed *speed)
 {
     int64_t threads = spec->cluster.threads_per_worker;
@@ -110,8 +114,9 @@ static double predict_add_passes(int64_t nodes, bool bf16)
     return passes;
 }
 
-/* Seconds from the end of backward, during which buckets become ready, until all are summed. They
- * share the link; a round waits for one of backward's polls while it runs. 0: after backward. */
+/* Returns the seconds from the end of backward, during which buckets become ready, until all are
+ * summed. Buckets share the link. During backward each round waits for one of its polls. backward
+ * 0: the sum starts after backward. */
 static double predict_buckets_seconds(const struct job_spec *spec,
                                       const struct plan_network *network,
                                       const struct predict_exchange *x, double backward)
@@ -152,7 +157,8 @@ struct predict_exchange predict_exchange(const struct job_spec *spec,
     return x;
 }
 
-/* scale: of the image's time; noise: of network times and the slowest node's excess. */
+/* scale: factor of the time per image. noise: factor of network times and of the slowest node's
+ * excess. */
 static double predict_step_seconds(const struct job_spec *spec, const struct plan_speed *speed,
                                    const struct plan_network *network, double scale, double noise,
                                    double slowest)
@@ -161,7 +167,7 @@ static double predict_step_seconds(const struct job_spec *spec, const struct pla
     struct plan_network times = *network;
     double image, node;
 
-    scale *= fmax(speed->slowest_times, 1); /* all wait for it in every step */
+    scale *= fmax(speed->slowest_times, 1); /* all nodes wait for the slowest one in each step */
     image = speed->image_seconds * scale * predict_batch_times(spec, speed);
     node = images * image +
            scale * (speed->update_seconds + predict_node_exchange(spec, speed, network));
@@ -210,7 +216,9 @@ struct plan_speed plan_speed_of(const struct plan_sample *samples, size_t count,
     if (count == 0)
         return speed;
     if (!predict_speed_any(samples, count, workers, 0))
-        workers = samples[0].workers; /* an exchange among others would not be comparable */
+        workers =
+            samples[0]
+                .workers; /* exchange among another number of workers would not be comparable */
     if (!predict_speed_any(samples, count, workers, batch))
         batch = 0;
     for (size_t i = 0; i < count && n < PLAN_SAMPLES_MAX; i++) {
@@ -333,7 +341,7 @@ static const struct threads_fit *predict_threads_fit_of(const struct job_spec *s
     return bf16 ? &basic_bf16 : &basic;
 }
 
-enum { SIZE = 224, CNN_SIZE = 28 }; /* that the networks are made for */
+enum { SIZE = 224, CNN_SIZE = 28 }; /* sizes of the networks' published inputs */
 
 static double predict_threads_size_behind_stem(const struct arch_shape *shape)
 {

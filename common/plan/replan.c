@@ -22,8 +22,8 @@ static void replan_rescale(struct job_spec *spec, int64_t world)
         spec->steps = 1;
 }
 
-/* The largest batch that fits into memory and divides a worker's share, but not too small for batch
- * norm. */
+/* Uses the largest batch that fits into memory and divides a worker's share, but not one too small
+ * for batch norm. */
 static int replan_keep_batch(struct job_spec *spec, int64_t world, struct error *e)
 {
     int64_t all = replan_global_batch(spec), share = all / world;
@@ -46,7 +46,7 @@ static int replan_keep_batch(struct job_spec *spec, int64_t world, struct error 
 
 int replan_spec(struct job_spec *spec, int64_t world, struct error *e)
 {
-    spec->has_global_batch = false; /* what follows decides */
+    spec->has_global_batch = false; /* the values set below apply */
     if (spec->restart.on_fewer_nodes == JOB_RESCALE_KEEP_BATCH)
         return replan_keep_batch(spec, world, e);
     replan_rescale(spec, world);

@@ -11,22 +11,23 @@
 #include "common/text.h"
 
 #define WAYS_MAX     64
-#define MEMORY_SHARE 0.9 /* of a node's memory; the rest is the system's and the page cache's */
+#define MEMORY_SHARE 0.9 /* of a node's memory; the rest is for the system and the page cache */
 
-/* Without a measured speed: a core's speed in fp32, and in bf16 with instructions. Only its ratio
- * to the update and the exchange affects the choice. */
-#define FLOPS_FP32   100e9
-#define FLOPS_BF16   300e9
-#define UPDATE_BYTES 20 /* of a parameter: weight and state read and written, gradient read */
+/* Assumed speed of a core in fp32, and in bf16 with instructions, if it was not measured. Only its
+ * ratio to update and exchange affects the choice. */
+#define FLOPS_FP32 100e9
+#define FLOPS_BF16 300e9
+/* per parameter: weight and state are read and written, the gradient is read */
+#define UPDATE_BYTES 20
 #define CORE_BYTES   10e9
 
 enum { KEEPS_DOMAIN = 1, KEEPS_NORM = 2, KEEPS_MEMORY = 4, KEEPS_ALL = 7 };
 
 struct way {
-    int64_t workers, threads, images; /* images: of a worker */
-    int64_t memory_bytes;             /* of the node */
+    int64_t workers, threads, images; /* images: per worker */
+    int64_t memory_bytes;             /* per node */
     int keeps;
-    double rate; /* images per second of the node, as predicted */
+    double rate; /* predicted images per second of the node */
     struct plan_speed measured;
 };
 
@@ -42,7 +43,7 @@ static bool workers_take_way(const struct job_spec *spec, const struct way *w, s
     *out = *spec;
     out->cluster.workers_per_node = w->workers;
     out->cluster.threads_per_worker = w->threads;
-    problems_clear(problems); /* of a way before */
+    problems_clear(problems); /* problems of an earlier candidate */
     job_batch_settle(out, spec->states_batch, problems);
     return problems->count == 0;
 }
@@ -124,7 +125,7 @@ static struct plan_speed workers_speed_from_shape(const struct job_spec *spec, c
                                                 workers_strength(spec, w->threads, w->images),
                                .update_seconds =
                                    UPDATE_BYTES * parameters / CORE_BYTES / (double)w->threads,
-                               .workers = 1, /* so that the exchange is estimated */
+                               .workers = 1, /* include the exchange in the estimate */
                                .batch = w->images,
                                .samples = 1};
 }
@@ -191,8 +192,8 @@ static double workers_slack_of(const struct job_spec *spec)
     return open ? PLAN_WORKERS_SLACK_OPEN : PLAN_WORKERS_SLACK;
 }
 
-/* The ways are sorted by workers, most first. With stated threads fewer workers would leave cores
- * idle. */
+/* The candidates are sorted by descending number of workers. If the document gives the threads,
+ * fewer workers would leave cores idle. */
 static const struct way *workers_choose_way(const struct job_spec *spec, const struct ways *ways,
                                             int keeps, const struct way *fastest)
 {

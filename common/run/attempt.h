@@ -6,14 +6,14 @@
 
 #include "common/error.h"
 
-/* The environment variable of all its processes; its value is the folder RUN/attempt-N. */
+/* Environment variable of all processes of an attempt; its value is the folder RUN/attempt-N. */
 #define ATTEMPT_MARK "TRAIND_ATTEMPT_DIR"
 
-/* Exit status of a rank that found the disk full, where it can write neither log nor event. */
+/* Exit status of a rank that found the disk full and could write neither log nor event. */
 #define ATTEMPT_EXIT_NO_SPACE 8
 
-/* Empty files in the attempt's folder that say why it is to end: for the next daemon, the batch
- * script, and ranks that start after the signal was sent. */
+/* Empty files in the attempt's folder that state why it is to end. They are read by a restarted
+ * daemon, the batch script, and ranks that started after the signal was sent. */
 #define ATTEMPT_FLAG_CANCEL "cancel-requested"
 #define ATTEMPT_FLAG_LIMIT  "time-limit-reached"
 
@@ -22,12 +22,12 @@ bool attempt_flag_is_set(const char *attempt_dir, const char *name);
 
 bool attempt_file_is_filled(const char *attempt_dir, const char *name);
 
-/* The end of a file of the attempt, from the first whole line on; "" if it cannot be read. NULs
- * become spaces. The caller frees it. */
+/* Returns the end of a file in the attempt's folder, from the first complete line on, or "" if it
+ * cannot be read. NULs become spaces. The caller frees it. */
 char *attempt_read_tail(const char *attempt_dir, const char *name);
 
-/* Types of the lines of events.jsonl, {"seq": 1, "t": 1789.25, "type": "step", ...}, which rank 0
- * writes and the daemon stores. Contract: schema/api/events.json. */
+/* Types of the lines of events.jsonl, for example {"seq": 1, "t": 1789.25, "type": "step", ...},
+ * which rank 0 writes and the daemon stores. Contract: schema/api/events.json. */
 enum event_type {
     EVENT_RUN_START,
     EVENT_GRADIENTS,
@@ -40,13 +40,14 @@ enum event_type {
     EVENT_ENERGY,
     EVENT_RUN_STOP,
     EVENT_FAILED,
-    EVENT_TYPE_COUNT /* also: an unknown name */
+    EVENT_TYPE_COUNT /* also represents an unknown name */
 };
 
 const char *event_type_name(enum event_type type);
 enum event_type event_type_of(const char *name);
 
-/* Types that the API filters by: the daemon's own ("state"), then those above; NULL at the end. */
+/* Returns the i-th type that the API can filter by: first the daemon's own ("state"), then those
+ * above; NULL after the last one. */
 const char *event_kind_at(size_t i);
 
 #define EVENT_METRICS_MAX 16
@@ -57,5 +58,5 @@ struct event_metric {
 };
 const struct event_metric *event_metric_at(size_t i);
 
-/* Larger steps are not stored: no run has so many, and arithmetic on them would overflow. */
+/* Larger step numbers are rejected: no run has that many steps, and arithmetic would overflow. */
 #define EVENT_STEP_MAX ((int64_t)1000 * 1000 * 1000 * 1000)

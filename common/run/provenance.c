@@ -15,12 +15,13 @@ enum fact_kind {
     FACT_ONE,
     FACT_TIME,
     FACT_MACHINES,
-    FACT_FLAGS, /* of each kind of machine, many words: only those that not all have are shown */
-    FACT_NAMED, /* of each kind of machine, an object of texts, each a fact */
+    FACT_FLAGS, /* for each kind of machine a list of words; only those that not all have are
+                   reported */
+    FACT_NAMED, /* for each kind of machine an object of texts, each of which is a fact */
 };
 
 struct fact {
-    const char *what; /* keys with dots between them */
+    const char *what; /* path of keys, separated by dots */
     const char *words;
     enum fact_kind kind;
     bool may_change_bits;
@@ -109,8 +110,8 @@ static const json_t *provenance_fact_find(const json_t *at, const char *path)
     return at;
 }
 
-/* The values of all kinds of machines, each once: "a, b". name: a member of the fact; NULL:
- * itself. */
+/* Returns the distinct values of all kinds of machines as "a, b". name: a member of the fact; NULL:
+ * the fact itself. */
 static char *provenance_fact_of_machines(const json_t *attempt, const char *key, const char *name)
 {
     struct buffer out = BUFFER(VALUE_LIMIT_BYTES);
@@ -162,7 +163,7 @@ static json_t *provenance_words_of(const char *text)
     return words;
 }
 
-/* The words that fewer than `texts` texts have; "none" without any. */
+/* Returns the words that occur in fewer than `texts` texts; "none" if there are none. */
 static json_t *provenance_rare_words(json_t *words, const json_t *counts, size_t texts)
 {
     struct buffer out = BUFFER(VALUE_LIMIT_BYTES);

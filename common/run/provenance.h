@@ -1,5 +1,5 @@
-/* How two runs differ by provenance (RUN/provenance.json, worker/provenance), and whether that may
- * change bits. */
+/* Compares the provenance of runs (RUN/provenance.json, worker/provenance) and determines whether a
+ * difference may change the bits of results. */
 #pragma once
 
 #include <jansson.h>
@@ -8,9 +8,10 @@
 #define PROVENANCE_NAME        "provenance.json" /* in the run directory */
 #define PROVENANCE_LIMIT_BYTES ((size_t)16 << 20)
 
-/* The last attempt with a result, else the last; NULL: none. */
+/* Returns the last attempt with a result, or else the last attempt; NULL: there is none. */
 const json_t *provenance_attempt(const json_t *file);
 
-/* Compares attempts (NULL: not known). A new array of {"what": "machines.cpu", "words":
- * "processor", "values": [text or null], "may_change_bits"}, one for each fact that differs. */
+/* Compares attempts (NULL: unknown). Returns a new array of {"what": "machines.cpu", "words":
+ * "processor", "values": [text or null], "may_change_bits"} with an item for each fact that
+ * differs. */
 json_t *provenance_differences(const json_t *const *attempts, size_t count);

@@ -150,13 +150,13 @@ int safetensors_write(const char *path, const struct safetensors_tensor *tensors
 
 struct entry {
     struct safetensors_tensor tensor;
-    uint64_t first, end; /* behind the header */
+    uint64_t first, end; /* relative to the end of the header */
 };
 
 struct safetensors {
     char *path;
     int fd;
-    uint64_t data; /* where the bytes start in the file */
+    uint64_t data; /* position in the file of the first tensor's bytes */
     uint64_t data_bytes;
     json_t *header;
     struct entry *entries;
@@ -425,7 +425,7 @@ const char *safetensors_metadata(const struct safetensors *s, const char *key)
 int safetensors_read(struct safetensors *s, const struct safetensors_tensor *t, void *data,
                      struct error *e)
 {
-    const struct entry *entry = (const struct entry *)t; /* its first member */
+    const struct entry *entry = (const struct entry *)t; /* t is its first member */
     int failed = safetensors_read_all(s->fd, data, safetensors_bytes(t), s->data + entry->first);
 
     if (failed < 0)

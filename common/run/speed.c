@@ -41,7 +41,8 @@ static void speed_read_model_name(void)
     free(name);
 }
 
-/* Cached: the daemon asks at each submission, and the kernel generates the file each time. */
+/* Cached, because the kernel generates the file for each read, and the daemon asks for each
+ * submission. */
 char *speed_cpu(char cpu[SPEED_CPU_BYTES])
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -153,7 +154,7 @@ static bool speed_is_about(const json_t *line, const char *key, const char *cpu)
     return its_key && its_cpu && strcmp(its_key, key) == 0 && strcmp(its_cpu, cpu) == 0;
 }
 
-size_t speed_cache_find(const char *key, struct plan_sample *samples, size_t most)
+size_t speed_cache_find(const char *key, struct plan_sample *samples, size_t max)
 {
     char folder[PATH_MAX], cpu[SPEED_CPU_BYTES];
     size_t count = 0;
@@ -162,7 +163,7 @@ size_t speed_cache_find(const char *key, struct plan_sample *samples, size_t mos
         return 0;
     char *text = speed_cache_text(folder), *end;
     speed_cpu(cpu);
-    while (*text && count < most) { /* from its last line to its first */
+    while (*text && count < max) { /* from the last line to the first */
         size_t length = strlen(text);
         while (length > 0 && text[length - 1] == '\n')
             text[--length] = '\0';

@@ -9,19 +9,19 @@
 
 #include "common/buffer.h"
 
-/* Written by one thread; the lock is for trace_take. Never freed, as the thread may end before it
- * is read. */
+/* Written by one thread; the lock is for trace_take. Never freed, because the thread may end before
+ * the spans are read. */
 struct trace_buffer {
     struct trace_buffer *next;
     pthread_mutex_t lock;
     int thread;
     char name[24];
     struct trace_span *spans;
-    size_t count, room, dropped;
+    size_t count, capacity, dropped;
 };
 
 atomic_bool trace_is_on;
-static _Atomic int64_t room_left; /* spans */
+static _Atomic int64_t room_left; /* number of spans */
 _Atomic int64_t trace_part_ns[TRACE_PARTS];
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct trace_buffer *buffers;
@@ -55,7 +55,7 @@ static struct trace_buffer *trace_make_buffer(void)
 
 static bool trace_grow(struct trace_buffer *b)
 {
-    struct trace_span *spans = array_grow(b->spans, b->count, &b->room, sizeof *spans);
+    struct trace_span *spans = array_grow(b->spans, b->count, &b->capacity, sizeof *spans);
     if (spans)
         b->spans = spans;
     return spans != NULL;
@@ -85,7 +85,7 @@ void trace_record(double start, const char *category, const char *name, double w
 }
 
 enum { SHARES = 256 };
-static _Atomic int64_t share_ns[SHARES]; /* since the last layer ended */
+static _Atomic int64_t share_ns[SHARES]; /* since the end of the last layer */
 
 void trace_share(int thread, double seconds)
 {
@@ -136,7 +136,7 @@ const char *trace_thread_name(int thread)
 
 void trace_start(size_t limit)
 {
-    /* The caller is thread 0, however early the others record. */
+    /* The calling thread gets number 0, even if other threads recorded earlier. */
     if (!own)
         own = trace_make_buffer();
     for (struct trace_buffer *b = trace_first_buffer(); b; b = b->next) {
@@ -170,13 +170,13 @@ static int trace_by_thread_and_start(const void *a, const void *b)
 
 size_t trace_take(struct trace_span **spans, size_t *dropped)
 {
-    size_t count = 0, room = 0;
+    size_t count = 0, capacity = 0;
 
     *spans = NULL;
     *dropped = 0;
     for (struct trace_buffer *b = trace_first_buffer(); b; b = b->next) {
         pthread_mutex_lock(&b->lock);
-        struct trace_span *all = array_reserve(*spans, count + b->count, &room, sizeof *all);
+        struct trace_span *all = array_reserve(*spans, count + b->count, &capacity, sizeof *all);
         if (all) {
             if (b->count)
                 memcpy(all + count, b->spans, b->count * sizeof *all);

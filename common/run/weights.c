@@ -104,7 +104,7 @@ int64_t weights_step(const struct safetensors *file)
 struct complaint {
     char text[1600];
     int count;
-    struct problems *rest; /* NULL: only counted */
+    struct problems *rest; /* NULL: mismatches are only counted */
 };
 
 static void __attribute__((format(printf, 2, 3)))
@@ -201,7 +201,7 @@ int weights_compare(const struct safetensors *file, const struct safetensors_ten
 struct listing {
     struct safetensors_tensor *tensors;
     char (*names)[NAME_BYTES];
-    size_t count, room;
+    size_t count, capacity;
 };
 
 static void weights_list_tensor(struct listing *l, const char *layer, const char *part,
@@ -209,7 +209,7 @@ static void weights_list_tensor(struct listing *l, const char *layer, const char
 {
     const struct array arrays[] = {ARRAY(l->tensors), ARRAY(l->names)};
 
-    if (!arrays_grow(arrays, 2, l->count, &l->room))
+    if (!arrays_grow(arrays, 2, l->count, &l->capacity))
         must_alloc(NULL);
     struct safetensors_tensor *t = &l->tensors[l->count];
     *t = (struct safetensors_tensor){.dtype = dtype, .dims = dims};
@@ -249,7 +249,7 @@ static void weights_list_network(struct listing *l, const struct job_spec *spec)
         weights_list_tensor(l, linears[i].name, "bias", SAFETENSORS_F32, 1, sizes);
     }
     for (size_t i = 0; i < l->count; i++)
-        l->tensors[i].name = l->names[i]; /* they move no more */
+        l->tensors[i].name = l->names[i]; /* the array does not move any more */
 }
 
 static int weights_check_file(const struct job_spec *spec, struct problems *rest, struct error *e)

@@ -7,7 +7,7 @@
 
 #include "common/text.h"
 
-#define LONG_BASE    1000 /* getopt's value of a long option is its index from here on */
+#define LONG_BASE    1000 /* getopt's value of a long option is this plus its index */
 #define HELP_COLUMN  27
 #define HELP_COLUMNS 80
 
@@ -41,7 +41,7 @@ static void command_line_tables(const struct command_line *line, struct option *
 
     if (line->stops)
         *letters++ = '+';
-    *letters++ = ':'; /* a missing value is told from an unknown option */
+    *letters++ = ':'; /* makes getopt distinguish a missing value from an unknown option */
     for (size_t i = 0; (o = command_line_option(line, i)); i++) {
         longs[i] = (struct option){o->name, o->value ? required_argument : no_argument, NULL,
                                    LONG_BASE + (int)i};
@@ -129,7 +129,7 @@ int command_line_parse(const struct command_line *line, int argc, char **argv, v
 
     command_line_tables(line, longs, letters);
     *ended = NULL;
-    optind = 0; /* GNU: start anew, also inside a second argv */
+    optind = 0; /* restarts GNU getopt, also for another argv */
     opterr = 0;
     while (optopt = 0, (found = getopt_long(argc, argv, letters, longs, NULL)) != -1) {
         const char *word = argv[optind - 1];

@@ -1,5 +1,5 @@
-/* Command lines from a table of options: GNU getopt_long's grammar, values stored into a struct,
- * --help, and errors that name the nearest option. */
+/* Parses command lines by a table of options: the grammar of GNU getopt_long, values stored into a
+ * struct, --help, and errors that suggest the most similar option. */
 #pragma once
 
 #include <stdbool.h>
@@ -9,10 +9,10 @@
 
 #include "common/error.h"
 
-#define COMMAND_LINE_OPTIONS_MAX 40 /* own and common ones */
+#define COMMAND_LINE_OPTIONS_MAX 40 /* including the common ones */
 
 enum option_kind {
-    OPTION_TAKEN, /* by the row's parse, or else by the command line's take */
+    OPTION_TAKEN, /* parsed by the row's `parse`, or else by the command line's `take` */
     OPTION_FLAG,  /* bool */
     OPTION_TEXT,  /* const char *, borrowed from argv */
     OPTION_INT,   /* int */
@@ -21,42 +21,43 @@ enum option_kind {
 
 struct command_option {
     const char *name, *help;
-    const char *value;      /* "N": what it takes; NULL: it is a flag */
-    const char *completion; /* for trainctl */
+    const char *value; /* placeholder of the value, for example "N"; NULL: the option is a flag */
+    const char *completion; /* used by trainctl's shell completion */
     enum option_kind kind;
-    size_t offset;       /* of the field */
-    int64_t least, most; /* of numbers */
+    size_t offset;       /* offset of the field to store the value in */
+    int64_t least, most; /* bounds of numbers */
     char letter;         /* 'n' for -n; 0: none */
-    bool required;       /* of texts */
-    bool ends;           /* the arguments behind it are not read */
+    bool required;       /* for texts */
+    bool ends;           /* later arguments are not parsed */
     int (*parse)(const struct command_option *option, const char *text, void *field,
                  struct error *e);
 };
 
 struct command_line {
-    const char *program; /* as messages name it: "train-prep convert" */
+    const char *program; /* name in messages: "train-prep convert" */
     const char *usage, *doc, *version;
-    /* Each ends with a zeroed row. The last common one is hidden by an own one of its name. */
-    const struct command_option *options, *common; /* common: at the end; NULL: --help */
-    const char *operand;                           /* "DIR", which is required; NULL: none */
+    /* Both are terminated by a zeroed row. An option hides a common one of the same name. */
+    const struct command_option *options, *common; /* listed last; NULL: only --help */
+    const char *operand; /* name of a required operand, for example "DIR"; NULL: none */
     size_t operand_offset;
-    bool takes_operands;           /* the caller reads operands itself */
-    bool stops;                    /* at the first operand */
-    void (*print_more)(FILE *out); /* at the end of --help */
+    bool takes_operands;           /* the caller parses the operands */
+    bool stops;                    /* stop parsing at the first operand */
+    void (*print_more)(FILE *out); /* called at the end of --help */
     int (*check)(void *fields, struct error *e);
     int (*take)(const struct command_option *option, size_t index, const char *text, void *fields,
-                struct error *e); /* instead of storing values */
+                struct error *e); /* called instead of storing a value */
 };
 
-/* The options one after another; NULL behind the last. */
+/* Returns the i-th option; NULL after the last one. */
 const struct command_option *command_line_option(const struct command_line *line, size_t i);
 
-/* Reads argv into fields. Returns the index of the first operand (argv is permuted), or ERR_USAGE.
- * *ended: the option at which reading ended, or NULL. Not thread-safe. */
+/* Parses argv into `fields`. Returns the index of the first operand (argv is permuted), or
+ * ERR_USAGE. Sets *ended to the option that ended parsing, or NULL. Not thread-safe. */
 int command_line_parse(const struct command_line *line, int argc, char **argv, void *fields,
                        const struct command_option **ended, struct error *e);
 
-/* The same, printing help, version and errors. Returns -1 to go on, or the exit status. */
+/* Like command_line_parse, but also prints help, version and errors. Returns -1 if the program
+ * should continue, or its exit status. */
 int command_line_read(const struct command_line *line, int argc, char **argv, void *fields);
 
 int command_line_fail(const struct command_line *line, const struct error *e);

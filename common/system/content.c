@@ -18,8 +18,8 @@ static bool content_has(const struct head *h, size_t offset, const char *magic, 
     return h->bytes >= offset + bytes && memcmp(h->at + offset, magic, bytes) == 0;
 }
 
-/* Two bytes are weak evidence: a TFRecord file may begin with a length like these, followed by
- * zeros. */
+/* A magic number of two bytes is weak evidence: a TFRecord file may begin with a length of the same
+ * two bytes, followed by zeros. */
 static bool content_is_no_length(const struct head *h)
 {
     return h->bytes >= 8 && memcmp(h->at + 3, "\0\0\0\0\0", 5) != 0;
@@ -102,7 +102,7 @@ static const struct {
     size_t offset;
     const char *magic;
     size_t magic_bytes;
-    bool (*test)(const struct head *h); /* instead of a magic number */
+    bool (*test)(const struct head *h); /* used instead of a magic number */
 } kinds[] = {
     {{"a Git LFS pointer", "fetch the file itself with git lfs pull", false},  AT(0, "version https://git-lfs")},
     {{"a git-annex pointer", "fetch the file itself with git annex get", false}, AT(0, "/annex/objects/")},

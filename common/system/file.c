@@ -18,7 +18,7 @@
 #include "common/system/content.h"
 #include "common/clock.h"
 
-#define WALKS_MAX 100 /* of a tree that others remove too */
+#define WALKS_MAX 100 /* restarts of a walk through a tree that other processes remove too */
 
 static int file_read_all(int fd, size_t limit, char **text, size_t *bytes)
 {
@@ -29,7 +29,7 @@ static int file_read_all(int fd, size_t limit, char **text, size_t *bytes)
     while (n && !reason) {
         if (!buffer_reserve(&b, 1 << 16))
             reason = ENOMEM;
-        else if ((n = read(fd, b.data + b.bytes, b.room - b.bytes - 1)) < 0)
+        else if ((n = read(fd, b.data + b.bytes, b.capacity - b.bytes - 1)) < 0)
             reason = errno == EINTR ? 0 : errno;
         else if ((b.bytes += (size_t)n) > limit)
             reason = EFBIG;
@@ -72,7 +72,7 @@ int file_open(const char *path, struct error *e)
 {
     int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 
-    if (fd < 0 && errno == ENXIO) /* a socket */
+    if (fd < 0 && errno == ENXIO) /* the file is a socket */
         return error_set(e, ERR_INVALID, "%s is a socket or device, not a regular file", path);
     if (fd < 0)
         return error_set_errno(e, errno, "cannot open %s", path);
@@ -115,7 +115,7 @@ int file_read_fd(int fd, const char *path, size_t limit_bytes, char **text, size
     if (reason == EFBIG)
         return error_set(e, ERR_TOO_LARGE, "%s is larger than %zu bytes", file_words(path),
                          limit_bytes);
-    if (reason == EBADF) /* file_refuse_closed_streams: write-only */
+    if (reason == EBADF) /* stdin was closed; file_refuse_closed_streams opened it write-only */
         return error_set(e, ERR_IO, "%s is closed, so nothing can be read from it",
                          file_words(path));
     if (reason)
@@ -187,7 +187,7 @@ void file_sync_dir_of(const char *path)
 }
 
 enum write_way {
-    WRITE_SYNCED = 1, /* on disk when the call returns */
+    WRITE_SYNCED = 1, /* the data is on disk when the call returns */
     WRITE_FIRST = 2
 };
 
@@ -205,11 +205,11 @@ static int file_put_in_place(int folder, const char *temporary, const char *path
 static int file_write_and_rename(int folder, const char *path, const void *data, size_t bytes,
                                  int ways, mode_t mode, struct error *e)
 {
-    static atomic_uint serial; /* threads may write the same file at once */
+    static atomic_uint serial; /* distinguishes threads that write the same file at once */
     char temporary[PATH_MAX];
     if (file_path(temporary, e, "%s.tmp.%ld.%u", path, (long)getpid(), serial++))
         return -ERR_INVALID;
-    /* never through a symbolic link */
+    /* Never write through a symbolic link. */
     unlinkat(folder, temporary, 0);
     int fd = openat(folder, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
     if (fd < 0)
@@ -295,9 +295,9 @@ int file_make_dirs_unsynced(const char *path, struct error *e)
     return file_make_parents(path, false, e);
 }
 
-static _Thread_local double remove_until; /* of the walk under way */
+static _Thread_local double remove_until; /* deadline of the current walk */
 
-/* Another process may have removed it already. */
+/* Succeeds if another process has removed the entry already. */
 static int file_remove_entry(const char *path, const struct stat *st, int type, struct FTW *walk)
 {
     (void)st;
@@ -314,7 +314,7 @@ int file_remove_tree_until(const char *path, double until, struct error *e)
 
     remove_until = until;
 
-    /* nftw fails if a folder vanishes before it is opened: retry with what is left */
+    /* nftw fails if a folder vanishes before it is opened; restart it on what is left. */
     for (int i = 0; i < WALKS_MAX; i++) {
         if ((walked = nftw(path, file_remove_entry, 16, FTW_DEPTH | FTW_PHYS)) >= 0)
             return walked;
@@ -332,7 +332,7 @@ int file_remove_tree(const char *path, struct error *e)
     return file_remove_tree_until(path, INFINITY, e);
 }
 
-static _Thread_local int64_t tree_bytes; /* of the walk under way */
+static _Thread_local int64_t tree_bytes; /* sum of the current walk */
 
 static int file_count_entry(const char *path, const struct stat *st, int type, struct FTW *walk)
 {
@@ -362,6 +362,7 @@ bool file_cache_folder(char path[PATH_MAX])
 void file_refuse_closed_streams(void)
 {
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
-        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF) /* open takes the lowest free number */
+        if (fcntl(fd, F_GETFD) < 0 &&
+            errno == EBADF) /* open() then returns this number, the lowest free one */
             open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
 }

@@ -1,4 +1,4 @@
-/* Whole files: read with a limit, and written atomically. */
+/* Whole files: reading with a limit, atomic writing, folders. */
 #pragma once
 
 #include <limits.h>
@@ -8,72 +8,77 @@
 
 #include "common/error.h"
 
-/* Opens a regular file for reading, without blocking on a named pipe or device. ERR_INVALID,
- * ERR_NOT_FOUND, ERR_NOT_ALLOWED, ERR_IO. */
+/* Opens a regular file for reading, without blocking on a named pipe or device. Returns a
+ * descriptor, or ERR_INVALID, ERR_NOT_FOUND, ERR_NOT_ALLOWED or ERR_IO. */
 int file_open(const char *path, struct error *e);
 
 int file_check_regular(int fd, const char *path, struct error *e);
 
-const char *file_kind(mode_t mode); /* of what is not one: "a named pipe" */
+const char *file_kind(mode_t mode); /* describes a file that is not regular: "a named pipe" */
 
-/* Reads a regular file of at most limit_bytes; "-" is standard input, and /dev/stdin or /dev/fd/N
- * may be a pipe. The caller frees *text, which is NUL-terminated. ERR_TOO_LARGE, and the errors of
+/* Reads a regular file of at most limit_bytes. "-" is standard input; /dev/stdin and /dev/fd/N may
+ * be pipes. The caller frees *text, which is NUL-terminated. Returns ERR_TOO_LARGE, or an error of
  * file_open. */
 int file_read(const char *path, size_t limit_bytes, char **text, size_t *bytes, struct error *e);
 
-/* The same from a descriptor, which is closed in any case; path is for messages. */
+/* Like file_read, from a descriptor, which is always closed; path is used in messages. */
 int file_read_fd(int fd, const char *path, size_t limit_bytes, char **text, size_t *bytes,
                  struct error *e);
 
-/* As file_read, without UTF-8's byte order mark; ERR_USAGE for UTF-16 and UTF-32. */
+/* Like file_read, without UTF-8's byte order mark. Returns ERR_USAGE for UTF-16 and UTF-32. */
 int file_read_text(const char *path, size_t limit_bytes, char **text, size_t *bytes,
                    struct error *e);
 
 int file_write_all(int fd, const void *data, size_t bytes);
 
-/* Formats a path. If it does not fit, ERR_INVALID and an empty path, which open refuses with
- * ENOENT; a caller without an error of its own may thus ignore the result. */
+/* Formats a path. If it does not fit, returns ERR_INVALID and sets an empty path, which open()
+ * refuses with ENOENT; so a caller that does not need this error may ignore it. */
 int file_path(char path[PATH_MAX], struct error *e, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-const char *file_base_name(const char *path); /* what stands after the last "/" of it */
+const char *file_base_name(const char *path); /* the part after the last "/" */
 
-/* Writes a temporary file beside path: fsync, rename, fsync of the folder. */
+/* Replaces a file: writes a temporary file in the same folder, fsync, rename, fsync of the
+ * folder. */
 int file_write_atomic(const char *path, const void *data, size_t bytes, struct error *e);
 
-/* The same for name in an open folder. */
+/* Like file_write_atomic, for `name` in an open folder. */
 int file_write_atomic_in(int folder, const char *name, const void *data, size_t bytes,
                          struct error *e);
 
-/* The same unless the file exists: the first of several writers wins, or without hard links in the
- * file system the last. */
+/* Like file_write_atomic, but keeps an existing file: of several writers the first one wins, or the
+ * last one if the file system has no hard links. */
 int file_write_first(const char *path, const void *data, size_t bytes, struct error *e);
 
-/* Without syncs, for files that are verified and rewritten after a power cut. */
+/* Like file_write_atomic without fsync, for files that are verified and rewritten after a power
+ * cut. */
 int file_write_unsynced(const char *path, const void *data, size_t bytes, struct error *e);
 
-/* Readable by the owner alone (mode 0600). */
+/* Like file_write_atomic, with mode 0600. */
 int file_write_secret(const char *path, const void *data, size_t bytes, struct error *e);
 
 void file_sync_dir(const char *path);
-void file_sync_dir_of(const char *path); /* the folder that path lies in */
+void file_sync_dir_of(const char *path); /* fsync of the folder that contains path */
 
-/* mkdir -p with mode 0755, synced. */
+/* Creates a folder and its missing parents (mode 0755), and syncs them. */
 int file_make_dirs(const char *path, struct error *e);
-int file_make_dirs_unsynced(const char *path, struct error *e); /* may be gone after a power cut */
+int file_make_dirs_unsynced(const char *path,
+                            struct error *e); /* they may be lost in a power cut */
 
-/* The folder for regenerable files (XDG Base Directory Specification): $XDG_CACHE_HOME/traind, else
- * ~/.cache/traind; it may not exist. False: neither variable is set. */
+/* Sets path to the folder for regenerable files (XDG Base Directory Specification):
+ * $XDG_CACHE_HOME/traind, or ~/.cache/traind. It may not exist. Returns false if neither variable
+ * is set. */
 bool file_cache_folder(char path[PATH_MAX]);
 
-/* Called first in main: opens closed descriptors 0 to 2 so that using them fails, instead of a
- * later file or connection receiving the terminal's output. */
+/* Must be called first in main. Opens descriptors 0 to 2 if they are closed, such that using them
+ * fails; otherwise a file or connection opened later would receive the terminal's output. */
 void file_refuse_closed_streams(void);
 
-/* Removes a folder and all below it without following symbolic links; concurrent removal is
- * fine. */
+/* Removes a folder and its content without following symbolic links. Other processes may remove it
+ * at the same time. */
 int file_remove_tree(const char *path, struct error *e);
-/* Stops after `until` (clock_monotonic), but removes one entry at least. 1: there is more. */
+/* Like file_remove_tree, but stops at `until` (clock_monotonic), after at least one entry. Returns
+ * 1 if entries remain. */
 int file_remove_tree_until(const char *path, double until, struct error *e);
 
 int64_t file_tree_bytes(const char *path);

@@ -124,7 +124,7 @@ bool host_has_interface(const char *interface)
     return host_parse_subnet(interface, &net, &bits) && host_has_address_in(net, bits);
 }
 
-/* Nothing or ":" and any port, which a tunnel may have changed. */
+/* Accepts nothing, or ":" and any port, as a tunnel may have changed it. */
 static bool host_is_port(const char *text)
 {
     size_t digits = *text == ':' ? strspn(text + 1, "0123456789") : 0;
@@ -156,9 +156,9 @@ int64_t host_memory_bytes(void)
 #define NAME_BYTES 512
 
 struct expansion {
-    const char *name;    /* to be found; NULL: hosts are entries of host.h */
-    size_t place, count; /* place: SIZE_MAX where it was not found */
-    size_t most;
+    const char *name;    /* host to find; NULL: produce entries of host.h */
+    size_t place, count; /* place: position of the host, SIZE_MAX until it is found */
+    size_t max;
     char **hosts, *wrong, host[NAME_BYTES];
 };
 
@@ -172,8 +172,8 @@ static bool host_list_add(struct expansion *x)
 
     if (!*x->host)
         return REFUSE(x, "a name of it is empty");
-    if (x->count == x->most)
-        return REFUSE(x, "it names more than %zu hosts", x->most);
+    if (x->count == x->max)
+        return REFUSE(x, "it names more than %zu hosts", x->max);
     if (!x->name && !host_parse(x->host, &host))
         return false;
     if (x->hosts)
@@ -184,7 +184,7 @@ static bool host_list_add(struct expansion *x)
     return true;
 }
 
-/* Expands "1-3" or "07" after the first `used` bytes of the host. */
+/* Expands "1-3" or "07" after the first `used` bytes of the host name. */
 static bool host_list_range(struct expansion *x, size_t used, const char *range, const char *rest)
 {
     char first[10], last[10] = "";
@@ -192,7 +192,7 @@ static bool host_list_range(struct expansion *x, size_t used, const char *range,
 
     if (sscanf(range, "%9[0-9]%n-%9[0-9]%n", first, &end, last, &end) < 1 || range[end])
         return REFUSE(x,
-                      "\"%s\" between brackets is not a number or range of at most 9 digits, for "
+                      "\"%s\" between brackets is not a number or range of at max 9 digits, for "
                       "example n[01-64,70]",
                       range);
     long from = strtol(first, NULL, 10), to = *last ? strtol(last, NULL, 10) : from;
@@ -221,7 +221,7 @@ static bool host_list_name(struct expansion *x, size_t used, const char *rest)
     if (!close)
         return REFUSE(x, "the bracket of \"%.40s\" is not closed", rest);
     for (const char *at = rest + plain; at < close;) {
-        char range[24]; /* a longer one has more digits than it may */
+        char range[24]; /* a longer one exceeds the limit of digits */
         size_t length = strcspn(++at, ",]");
         snprintf(range, sizeof range, "%.*s", (int)length, at);
         if (!host_list_range(x, used + plain, range, close + 1))
@@ -247,10 +247,10 @@ static bool host_list_read(struct expansion *x, const char *list)
     return right;
 }
 
-size_t host_list_expand(const char *list, size_t most, char **hosts,
+size_t host_list_expand(const char *list, size_t max, char **hosts,
                         char wrong[HOST_LIST_WRONG_BYTES])
 {
-    struct expansion x = {.most = most, .hosts = hosts, .wrong = wrong};
+    struct expansion x = {.max = max, .hosts = hosts, .wrong = wrong};
 
     wrong[0] = '\0';
     return host_list_read(&x, list) ? x.count : 0;
@@ -259,7 +259,7 @@ size_t host_list_expand(const char *list, size_t most, char **hosts,
 int host_list_place(const char *list, const char *name, int *count)
 {
     char wrong[HOST_LIST_WRONG_BYTES];
-    struct expansion x = {.name = name, .place = SIZE_MAX, .most = HOSTS_MAX, .wrong = wrong};
+    struct expansion x = {.name = name, .place = SIZE_MAX, .max = HOSTS_MAX, .wrong = wrong};
     bool right = host_list_read(&x, list);
 
     *count = right ? (int)x.count : 0;
@@ -269,11 +269,11 @@ int host_list_place(const char *list, const char *name, int *count)
 char *host_cpuinfo(const char *name)
 {
     FILE *file = fopen("/proc/cpuinfo", "re");
-    size_t length = strlen(name), room = 0;
+    size_t length = strlen(name), capacity = 0;
     char *line = NULL, *value = NULL;
 
-    /* By getline: newer processors have 2,000 bytes of flags. */
-    while (file && !value && getline(&line, &room, file) > 0) {
+    /* getline, because the line of flags has 2,000 bytes on newer processors. */
+    while (file && !value && getline(&line, &capacity, file) > 0) {
         const char *colon = strchr(line, ':');
         if (!colon || strncmp(line, name, length) != 0 || !isspace((unsigned char)line[length]))
             continue;

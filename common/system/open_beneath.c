@@ -21,7 +21,7 @@ void open_beneath_set_roots(const char *roots)
         return;
     char *copy = roots ? strdup(roots) : NULL;
     if (roots && !copy)
-        abort(); /* rather than without a limit */
+        abort(); /* never continue without the restriction */
     atomic_store(&process_roots, copy);
 }
 
@@ -78,7 +78,7 @@ static int open_beneath_check_place(int fd, const char *roots, const char *path,
                      path, roots);
 }
 
-/* Resolves the path without opening the file, so that nothing outside is touched. */
+/* Resolves the path without opening the file, so that files outside the roots are not touched. */
 static int open_place(const char *path, const char *roots, struct error *e)
 {
     int fd = open(path, O_PATH | O_CLOEXEC);
@@ -93,7 +93,7 @@ static int open_place(const char *path, const char *roots, struct error *e)
     return fd;
 }
 
-/* Reopens the file by its descriptor, whatever the path now names. */
+/* Reopens the file by its descriptor, because the path may name another file by now. */
 static int open_beneath_reopen(int place, int flags)
 {
     char link[32];

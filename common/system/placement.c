@@ -7,7 +7,7 @@
 #include <string.h>
 
 #define SYS_BYTES 512
-#define PARTS_MAX 256 /* of a kind */
+#define PARTS_MAX 256 /* maximum number of sockets, or of NUMA domains */
 
 static bool placement_read_text(const char *path, char *text, int bytes)
 {
@@ -27,8 +27,8 @@ static int placement_read_number(const char *sys, int cpu, const char *name, int
     return placement_read_text(path, text, sizeof text) ? (int)strtol(text, NULL, 10) : otherwise;
 }
 
-/* The numbers N of folders NAME<N> in a folder of /sys; trying each number would be a thousand
- * opens. */
+/* Finds the numbers N of the folders NAME<N> in a folder of /sys. Trying each number would take a
+ * thousand calls of open. */
 static void placement_find(const char *sys, const char *folder, const char *name, cpu_set_t *found)
 {
     char path[SYS_BYTES];
@@ -41,13 +41,13 @@ static void placement_find(const char *sys, const char *folder, const char *name
         size_t prefix = strlen(name);
         const char *digits = entry->d_name + prefix;
         if (strncmp(entry->d_name, name, prefix) == 0 && *digits >= '0' && *digits <= '9')
-            CPU_SET(strtoul(digits, NULL, 10), found); /* ignores one that is too large */
+            CPU_SET(strtoul(digits, NULL, 10), found); /* ignores numbers that are too large */
     }
     if (dir)
         closedir(dir);
 }
 
-/* "0-3,8": the first cpu stands for its core. */
+/* In a list such as "0-3,8", the first CPU represents the core. */
 static bool placement_is_first_of_core(const char *sys, int cpu, const cpu_set_t *allowed)
 {
     int first = placement_read_number(sys, cpu, "topology/thread_siblings_list", cpu);
@@ -89,8 +89,8 @@ static struct placement_parts placement_sum_up(const struct counts *c)
     return p;
 }
 
-/* Counts "0-23,48-71" for this domain. False: it has no cpu, so mpirun, which counts it too, cannot
- * distribute over domains. */
+/* Counts the CPUs of this domain, listed as "0-23,48-71". Returns false if it has none: mpirun
+ * counts such a domain too, so workers cannot be distributed over domains. */
 static bool placement_count_domain(const char *sys, const char *list, int domain,
                                    const cpu_set_t *allowed, struct counts *c)
 {
@@ -125,7 +125,7 @@ static struct placement_parts placement_read_domains(const char *sys, const cpu_
     return placement_sum_up(&c);
 }
 
-/* all: allowed cpus may be offline. */
+/* all: the allowed CPUs include ones that are offline. */
 static void placement_read_sockets(const char *sys, const cpu_set_t *allowed, bool all,
                                    struct placement_machine *m)
 {
@@ -157,7 +157,8 @@ void placement_read(const char *sys, struct placement_machine *machine)
     placement_read_sockets(sys, &all, true, machine);
 }
 
-/* Cached by cpus: the daemon asks at each submission, and hundreds of files are read. */
+/* Cached by CPU set, because it reads hundreds of files and the daemon calls it for each
+ * submission. */
 void placement_read_mine(struct placement_machine *machine)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -198,7 +199,8 @@ int64_t placement_slots(const struct placement_machine *m, bool smt)
 
 int placement_spare_cpu(const char *sys, const cpu_set_t *cpus, int threads, int ranks, int rank)
 {
-    int here[CPU_SETSIZE] = {0}, last[CPU_SETSIZE], cores = 0; /* of a core, by its first cpu */
+    int here[CPU_SETSIZE] = {0}, last[CPU_SETSIZE],
+        cores = 0; /* of a core, which is represented by its first CPU */
 
     for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
         if (!CPU_ISSET(cpu, cpus))
@@ -223,7 +225,7 @@ struct placement_wish placement_wish_of(const struct job_spec *spec, int64_t thr
                                    spec->cluster.workers_per_node, threads, 0};
 }
 
-/* mpirun distributes in turn, so parts differ by one at most. */
+/* mpirun deals out the workers in turn, so their numbers per part differ by at most one. */
 static bool placement_fits(const struct placement_parts *p, const struct placement_wish *w)
 {
     int64_t slots = w->smt ? p->cpus : p->cores;
@@ -272,10 +274,10 @@ static const char *placement_level_of(const struct placement_machine *m,
     return "slot";
 }
 
-int placement_mpi_version(const char *words)
+int placement_mpi_version(const char *text)
 {
     static const char name[] = "Open MPI";
-    const char *at = strstr(words, name);
+    const char *at = strstr(text, name);
     int version = 0;
 
     if (at && sscanf(at + strlen(name), "%*[) v]%d", &version) != 1)

@@ -14,12 +14,12 @@
 #include "common/system/file.h"
 #include "common/xalloc.h"
 
-#define ZONES_MAX 64 /* sockets, each with its memory */
+#define ZONES_MAX 64 /* number of sockets, plus their memory */
 
 struct powercap_zone {
-    int fd; /* energy_uj */
+    int fd; /* descriptor of energy_uj */
     char path[PATH_MAX];
-    uint64_t last, range; /* microjoules; the counter goes from 0 to range */
+    uint64_t last, range; /* microjoules; the counter runs from 0 to range */
 };
 
 struct powercap {
@@ -87,7 +87,7 @@ static int powercap_add(struct powercap *p, const char *root, const char *zone, 
         status = powercap_open_file(root, zone, "energy_uj", z->path, &z->fd, e);
     if (status)
         return status;
-    p->count++; /* its file is ours to close from now on */
+    p->count++; /* from here on powercap_close closes its file */
     return powercap_number(z->fd, z->path, &z->last, e);
 }
 

@@ -22,7 +22,7 @@
 bool process_stat_parse(const char *text, struct process_stat *stat)
 {
     int64_t fields[FIELD_START + 1] = {0};
-    /* the name, field 2, may contain spaces and parentheses */
+    /* The name, field 2, may contain spaces and parentheses. */
     const char *field = strrchr(text, ')');
 
     if (!field || field[1] != ' ' || !field[2])
@@ -57,13 +57,13 @@ bool process_stat_read(int64_t pid, struct process_stat *stat)
 char *process_variable(int64_t pid, const char *name)
 {
     char path[64], *text = NULL, *value = NULL;
-    size_t room = 0, length = strlen(name);
+    size_t capacity = 0, length = strlen(name);
 
     snprintf(path, sizeof path, "/proc/%lld/environ", (long long)pid);
     FILE *file = fopen(path, "re");
     if (!file)
         return NULL;
-    while (!value && getdelim(&text, &room, '\0', file) > 0)
+    while (!value && getdelim(&text, &capacity, '\0', file) > 0)
         if (strncmp(text, name, length) == 0 && text[length] == '=')
             value = strdup(text + length + 1);
     free(text);
@@ -71,7 +71,7 @@ char *process_variable(int64_t pid, const char *name)
     return value;
 }
 
-static struct rlimit given; /* the caller's */
+static struct rlimit given; /* limit set by the parent process */
 static bool forbidden;
 
 void process_forbid_core_dump(void)

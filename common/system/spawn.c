@@ -29,7 +29,7 @@ static void spawn_set_stream(enum spawn_stream wish, int pipe_end, int null, int
         dup2(wish == SPAWN_COLLECTED ? pipe_end : null, stream);
 }
 
-/* After fork() of a process with threads: async-signal-safe calls only. */
+/* Runs in the child of a process with threads, so it may call only async-signal-safe functions. */
 static void spawn_exec(const struct spawn_request *r, const int ends[SPAWN_STREAMS], int failure)
     __attribute__((noreturn));
 
@@ -54,7 +54,7 @@ static void spawn_exec(const struct spawn_request *r, const int ends[SPAWN_STREA
     _exit(127);
 }
 
-/* Returns an errno: why the process or its program could not start. */
+/* Returns the errno of starting the process or its program, or 0. */
 static int spawn_start_process(const struct spawn_request *r, struct spawn *s,
                                int ends[SPAWN_STREAMS], int failure[2])
 {
@@ -147,7 +147,7 @@ bool spawn_look(struct spawn *s, int wait_ms)
         return true;
     if (poll(fds, 3, wait_ms) <= 0)
         return false;
-    /* it has ended: nothing follows */
+    /* The process has ended, so no more output follows. */
     spawn_read_stream(s, SPAWN_OUT);
     spawn_read_stream(s, SPAWN_ERR);
     if (fds[0].revents)

@@ -50,7 +50,7 @@ static void audit_drop_role(struct audit_role *r)
     *r = (struct audit_role){0};
 }
 
-/* In the folder or, for a folder of one role, above it. */
+/* Looks in the folder or, if it is that of one role, in its parent. */
 static void audit_open_manifest(struct audit *a, struct error *e)
 {
     char above[PATH_MAX];
@@ -72,7 +72,7 @@ static void audit_open_manifest(struct audit *a, struct error *e)
         audit_find(a, "%s", e->text);
 }
 
-/* If a role is missing, listing it returns the other's shards. */
+/* If a role is missing, listing it returns the shards of the other role. */
 static int audit_open_roles(struct audit *a, struct error *e)
 {
     struct audit_role *train = &a->roles[DATASET_TRAIN], *eval = &a->roles[DATASET_EVAL];
@@ -227,7 +227,7 @@ static void audit_count_classes(struct audit *a)
             for (int64_t i = 0; i < a->roles[role].shards[s].count; i++)
                 if (a->roles[role].shards[s].records[i].label > most)
                     most = a->roles[role].shards[s].records[i].label;
-    /* a single wrong label must not make tables of a billion classes */
+    /* Limits the tables if a single invalid label is huge. */
     a->classes = most < 1000000 ? most + 1 : 1000000;
 }
 
@@ -305,7 +305,7 @@ static int audit_run(struct audit *a, struct error *e)
     return fflush(stdout) ? error_set(e, ERR_IO, "cannot write to standard output") : 0;
 }
 
-/* *problems: do not train on this data. */
+/* Sets *problems if the data should not be used for training. */
 static int audit_all(const struct audit_options *o, bool *problems, struct error *e)
 {
     struct audit a = {.options = o};

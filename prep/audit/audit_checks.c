@@ -17,10 +17,10 @@
 
 static const char *const role_names[] = {[DATASET_TRAIN] = "train", [DATASET_EVAL] = "validation"};
 
-/* Above these the verdict is a problem; the real ImageNet has some duplicates. */
-#define DUPLICATES_MAX  0.01  /* of a role's images */
-#define LEAKED_MAX      0.001 /* of the validation's images */
-#define MIXED_Z         6.0 /* within this of a random deal, in standard deviations, all is fine */
+/* Above these limits the result is a problem; even the real ImageNet has some duplicates. */
+#define DUPLICATES_MAX  0.01  /* share of a role's images */
+#define LEAKED_MAX      0.001 /* share of the validation's images */
+#define MIXED_Z         6.0   /* in standard deviations from random mixing; less is fine */
 #define MIXED_FINE      0.98
 #define MIXED_TOLERABLE 0.8
 
@@ -37,7 +37,7 @@ static const char *audit_checks_images_span(int64_t least, int64_t most, char te
 struct label_counts {
     int64_t outside;
     int missing, first_missing;
-    int64_t least, most; /* images of a class that has some */
+    int64_t least, most; /* images per class, of classes that have images */
 };
 
 static void audit_checks_count_labels(const struct audit *a, enum dataset_role role,
@@ -133,12 +133,12 @@ static struct copy *audit_gather_copies(const struct audit *a, int64_t *count)
 }
 
 struct duplicates {
-    int64_t extra[2]; /* by role: images that repeat another of it */
-    int64_t leaked;   /* validation images that training has too */
-    int64_t disagree; /* pictures under more than one label */
+    int64_t extra[2]; /* by role: images that are duplicates of another one */
+    int64_t leaked;   /* validation images that are also training images */
+    int64_t disagree; /* images that occur with different labels */
 };
 
-/* A run of equal hashes, training images first. */
+/* Counts a group of equal hashes, training images first. */
 static void audit_checks_count_group(const struct copy *group, int64_t count, struct duplicates *d)
 {
     int64_t of[2] = {0, 0};
@@ -253,23 +253,23 @@ audit_checks_find_shard(const struct audit *a, enum dataset_role role, const cha
     return NULL;
 }
 
-/* 1 if the shard differs from the manifest. */
+/* Returns 1 if the shard differs from the manifest. */
 static int audit_checks_compare_shard(struct audit *a, enum dataset_role role, size_t s)
 {
     const struct audit_shard *got = &a->roles[role].shards[s];
     const char *path = a->roles[role].list.files[s];
-    const struct manifest_shard *said = audit_checks_find_shard(a, role, path);
+    const struct manifest_shard *listed = audit_checks_find_shard(a, role, path);
 
-    if (!said)
+    if (!listed)
         audit_find(a, "%s is not in the manifest", path);
-    else if (said->bytes != got->bytes)
+    else if (listed->bytes != got->bytes)
         audit_find(a, "%s has %" PRIu64 " bytes; the manifest says %" PRIu64, path, got->bytes,
-                   said->bytes);
-    else if (strcmp(said->hash, got->hash) != 0)
+                   listed->bytes);
+    else if (strcmp(listed->hash, got->hash) != 0)
         audit_find(a, "the hash of %s differs from the manifest", path);
-    else if (said->images != got->count)
+    else if (listed->images != got->count)
         audit_find(a, "%s holds %" PRId64 " images; the manifest says %" PRId64, path, got->count,
-                   said->images);
+                   listed->images);
     else
         return 0;
     return 1;
@@ -286,15 +286,15 @@ void audit_check_manifest(struct audit *a)
         return;
     }
     for (enum dataset_role role = DATASET_TRAIN; role <= DATASET_EVAL; role++) {
-        size_t said = 0, there = a->roles[role].present ? a->roles[role].list.count : 0;
+        size_t listed = 0, there = a->roles[role].present ? a->roles[role].list.count : 0;
         for (size_t s = 0; s < there; s++)
             wrong += audit_checks_compare_shard(a, role, s);
         for (size_t i = 0; i < a->manifest.count; i++)
-            said += a->manifest.shards[i].role == role &&
-                    manifest_shard_in(&a->manifest.shards[i], a->manifest.part);
-        /* in a folder of one role the other is not missing */
-        if (said > there && (a->roles[role].present || a->manifest_here))
-            missing += (int)(said - there);
+            listed += a->manifest.shards[i].role == role &&
+                      manifest_shard_in(&a->manifest.shards[i], a->manifest.part);
+        /* In a folder of one role, the other role is not missing. */
+        if (listed > there && (a->roles[role].present || a->manifest_here))
+            missing += (int)(listed - there);
     }
     audit_say(a, "manifest", wrong || missing ? AUDIT_PROBLEM : AUDIT_OK,
               json_pack("{s:i, s:i}", "differ", wrong, "missing", missing),
@@ -323,7 +323,7 @@ void audit_check_names(struct audit *a)
     job_classes_clear(&classes);
 }
 
-/* ---- whether a job's ranks divide the data evenly */
+/* ---- whether the ranks of a job divide the data evenly */
 
 static void audit_checks_plan_train(struct audit *a, const struct plan *plan)
 {
@@ -344,7 +344,7 @@ static void audit_checks_plan_train(struct audit *a, const struct plan *plan)
               of_epoch, of_step);
 }
 
-/* Each image is evaluated once, so some ranks idle in the last run. */
+/* Each image is evaluated once, so some ranks have nothing to do at the end. */
 static void audit_checks_plan_eval(struct audit *a, const struct plan *plan, int64_t batch)
 {
     int64_t images = plan->eval_images, run = plan->world_size * batch;
@@ -360,7 +360,7 @@ static void audit_checks_plan_eval(struct audit *a, const struct plan *plan, int
               images, runs, run, idle, share);
 }
 
-/* Of data staged by node, where the node with the fewest images limits an epoch. */
+/* Checks data staged by node: the node with the fewest images limits an epoch. */
 static void audit_checks_plan_nodes(struct audit *a, int nodes)
 {
     const struct audit_role *r = &a->roles[DATASET_TRAIN];

@@ -1,4 +1,4 @@
-/* Checks of the data read; each adds its outcome to the report. */
+/* Checks of the data that was read. Each adds its result to the report. */
 #pragma once
 
 #include "prep/audit/audit_shard.h"
@@ -8,5 +8,5 @@ int audit_check_duplicates(struct audit *a, struct error *e);
 int audit_check_mixing(struct audit *a, struct error *e);
 void audit_check_balance(struct audit *a);
 void audit_check_manifest(struct audit *a);
-void audit_check_names(struct audit *a); /* of files and of classes */
+void audit_check_names(struct audit *a); /* names of files and of classes */
 int audit_check_plan(struct audit *a, struct error *e);

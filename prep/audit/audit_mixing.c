@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* X^2 of one shard's row: its classes against their shares of the whole. */
+/* Returns X^2 of the row of a shard: its classes compared with their shares of the whole. */
 static double audit_mixing_row_deviation(const int64_t *row, int64_t row_images,
                                          const int64_t *totals, int64_t images, int classes)
 {

@@ -18,7 +18,7 @@
 #include "common/system/file.h"
 #include "prep/prep.h"
 
-/* Larger than any image: limits the memory for a corrupt length. */
+/* Larger than any image; limits the memory allocated for a corrupt length. */
 #define RECORD_BYTES_MAX (1u << 30)
 
 static const char *const statuses[] = {"ok", "warning", "problem"};
@@ -79,11 +79,11 @@ static int audit_shard_read_at(const char *path, int fd, void *out, size_t bytes
 
 static int audit_reader_reserve(struct audit_reader *r, size_t bytes, struct error *e)
 {
-    if (bytes <= r->room)
+    if (bytes <= r->capacity)
         return 0;
     free(r->buffer);
     r->buffer = malloc(bytes);
-    r->room = r->buffer ? bytes : 0;
+    r->capacity = r->buffer ? bytes : 0;
     return r->buffer ? 0
                      : error_set(e, ERR_NO_MEMORY, "no memory for a record of %zu bytes", bytes);
 }
@@ -92,7 +92,7 @@ static int audit_shard_add_record(struct audit_shard *s, const struct audit_reco
                                   struct error *e)
 {
     struct audit_record *larger =
-        array_grow(s->records, (size_t)s->count, &s->room, sizeof *larger);
+        array_grow(s->records, (size_t)s->count, &s->capacity, sizeof *larger);
     if (!larger)
         return error_set(e, ERR_NO_MEMORY, "no memory for a list of records");
     s->records = larger;
@@ -100,7 +100,7 @@ static int audit_shard_add_record(struct audit_shard *s, const struct audit_reco
     return 0;
 }
 
-/* Decodes and counts the result. */
+/* Decodes an image and counts the result. */
 static int audit_reader_decode(struct audit *a, struct audit_reader *r, const char *path,
                                uint64_t offset, const struct tf_example_view *view, struct error *e)
 {
@@ -119,7 +119,7 @@ static int audit_reader_decode(struct audit *a, struct audit_reader *r, const ch
     return 0;
 }
 
-/* A payload in the reader's buffer. */
+/* Processes a payload in the reader's buffer. */
 static int audit_shard_take_payload(struct walk *w, uint64_t offset, uint64_t bytes,
                                     struct error *e)
 {
@@ -153,7 +153,7 @@ static int audit_shard_take_payload(struct walk *w, uint64_t offset, uint64_t by
     return rc;
 }
 
-/* Takes the next record. *done: end of file, or no next record can be found. */
+/* Processes the next record. *done: end of file, or the next record cannot be located. */
 static int audit_shard_take_record(struct walk *w, uint64_t *offset, bool *done, struct error *e)
 {
     uint8_t header[TFRECORD_HEADER_BYTES];
@@ -175,7 +175,7 @@ static int audit_shard_take_record(struct walk *w, uint64_t *offset, bool *done,
                                  *offset + sizeof header, e);
     if (rc && *offset == 0)
         content_explain_fd(w->fd, w->path, "a TFRecord file", e);
-    if (rc) { /* where the next record begins is not known */
+    if (rc) { /* the start of the next record is unknown */
         w->shard->damaged++;
         audit_find(w->audit, "%s", e->text);
         *done = true;
@@ -202,7 +202,8 @@ int audit_walk(struct audit *a, struct audit_reader *r, enum dataset_role role, 
     w.fd = file_open(w.path, e);
     if (w.fd < 0 || fstat(w.fd, &st) || st.st_size == 0) {
         bool fine =
-            w.fd >= 0 && !a->has_manifest; /* writers leave such that had no records for it */
+            w.fd >= 0 &&
+            !a->has_manifest; /* writers leave an empty shard if they had no records for it */
         if (w.fd < 0)
             audit_find(a, "%s", e->text);
         else if (!fine)

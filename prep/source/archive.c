@@ -22,8 +22,8 @@ static const char *archive_member_name(struct archive_entry *entry)
     return path ? file_base_name(path) : "";
 }
 
-/* Derives the content's offset from libarchive's pointer: of an archive in memory it returns that
- * memory, not a copy. */
+/* Computes the offset of the content from libarchive's pointer: for an archive in memory libarchive
+ * returns a pointer into that memory, not a copy. */
 static int archive_locate(struct archive *a, struct archive_entry *entry, const uint8_t *map,
                           uint64_t last, const char *name, uint64_t *offset, uint64_t *bytes,
                           struct error *e)
@@ -73,7 +73,7 @@ static int archive_index_members(struct archive *a, const uint8_t *map, uint64_t
             continue;
         rc = archive_locate(a, entry, map, last, name, &offset, &bytes, e);
         if (rc == 0)
-            array_add(index->members, index->count, index->room) =
+            array_add(index->members, index->count, index->capacity) =
                 (struct archive_member){xstrdup(archive_member_name(entry)), offset, bytes};
         if (bytes)
             end = offset + (bytes + BLOCK_BYTES - 1) / BLOCK_BYTES * BLOCK_BYTES;

@@ -1,6 +1,7 @@
-/* CIFAR-10 and CIFAR-100 in their binary version (https://www.cs.toronto.edu/~kriz/cifar.html): a
- * record is the label (of CIFAR-100 the coarse and the fine one, of which the fine one is taken),
- * then 1024 bytes each of red, green and blue. The archive as downloaded, or the folder in it. */
+/* CIFAR-10 and CIFAR-100 in their binary version (https://www.cs.toronto.edu/~kriz/cifar.html). A
+ * record is the label (in CIFAR-100 the coarse and the fine label, of which the latter is used),
+ * followed by 1024 bytes each of red, green and blue. Reads the downloaded archive or the folder in
+ * it. */
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
@@ -16,14 +17,14 @@
 
 #define SIDE        32
 #define PLANE       (SIDE * SIDE)
-#define LIMIT_BYTES (256u << 20) /* of one file: CIFAR-100's largest has 154 MB */
+#define LIMIT_BYTES (256u << 20) /* per file; the largest one, of CIFAR-100, has 154 MB */
 
-/* The two sets differ in names and in what stands before the pixels. */
+/* The two data sets differ in names and in the bytes before the pixels. */
 static const struct cifar_set {
     const char *archive, *folder, *names;
-    const char *train[6]; /* up to a NULL */
+    const char *train[6]; /* terminated by NULL */
     const char *test;
-    int label_bytes; /* the last one counts */
+    int label_bytes; /* the last of these bytes is the label */
 } sets[] = {
     {"cifar-10-binary.tar.gz",
      "cifar-10-batches-bin", "batches.meta.txt",
@@ -35,13 +36,13 @@ static const struct cifar_set {
      {"train.bin", NULL},
      "test.bin",       2},
 };
-#define FILES_MAX 7 /* of a set */
+#define FILES_MAX 7 /* per data set */
 
 struct cifar_source {
     struct source base;
-    uint8_t *pixels[2]; /* by role: (images, side, side, 3) */
+    uint8_t *pixels[2]; /* indexed by role: (images, side, side, 3) */
     uint8_t *labels[2]; /* (images) */
-    int side;           /* with padding */
+    int side;           /* including the border */
 };
 
 static int cifar_add_records(struct cifar_source *s, enum dataset_role role,
@@ -123,7 +124,7 @@ static int cifar_read_set(struct cifar_source *s, const struct cifar_set *set, c
     return rc;
 }
 
-/* The archive, the folder in it, or the parent of either. */
+/* Looks for the archive and the folder in it, at the path or in it. */
 static int cifar_find_set(const char *path, char where[PATH_MAX], const struct cifar_set **set,
                           struct error *e)
 {

@@ -1,6 +1,6 @@
-// Folders of class folders of JPEG and PNG files: PATH/train/CLASS and PATH/validation/CLASS, or
-// PATH/CLASS for train alone. PATH/validation may also hold the images themselves, with
-// synset_labels.txt in PATH.
+/* Folders of class folders with JPEG and PNG files: PATH/train/CLASS and PATH/validation/CLASS, or
+ * PATH/CLASS for training data only. PATH/validation may also contain the images themselves, with
+ * synset_labels.txt in PATH. */
 #include <dirent.h>
 #include <limits.h>
 #include <stdio.h>
@@ -25,7 +25,7 @@ struct folder_source {
     int *class_of[2]; /* (classes of the role's list) -> class of the data set; -1: unknown */
 };
 
-/* By the numbers of the training folder, as a validation folder may lack classes. */
+/* Uses the numbers of the training folder, because a validation folder may lack classes. */
 static int folder_match_classes(struct folder_source *s, enum dataset_role role, struct error *e)
 {
     const struct dataset_list *list = &s->lists[role];
@@ -67,7 +67,7 @@ static int folder_exists(const char *path, const char *name, char out[PATH_MAX])
     return stat(out, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-/* ---- a validation folder without class folders, "raw data" of imagenet_to_gcs */
+/* ---- a validation folder without class folders: "raw data" of imagenet_to_gcs */
 
 static int folder_images_only(const struct dirent *entry)
 {
@@ -100,7 +100,7 @@ static int folder_add_flat(struct folder_source *s, const char *name, const char
     return dataset_list_add(list, path, (uint64_t)st.st_size, 0, class, e);
 }
 
-/* Labels are in the order of the file names. */
+/* The labels are in the order of the file names. */
 static int folder_label_flat(struct folder_source *s, const char *path, struct dirent **names,
                              int count, struct error *e)
 {
@@ -161,7 +161,7 @@ static int folder_open_roles(struct folder_source *s, const char *path, struct e
 
     if (rc)
         return rc;
-    /* dataset_list enters PATH/train only if PATH holds folders of roles */
+    /* dataset_list enters PATH/train only if PATH contains folders of roles. */
     if (strncmp(s->lists[DATASET_TRAIN].folder, path, strlen(path)) == 0 &&
         strcmp(s->lists[DATASET_TRAIN].folder + strlen(path), "/train") != 0)
         return 0;
@@ -189,7 +189,7 @@ static int folder_read(struct source *base, enum dataset_role role, int64_t i,
     return 0;
 }
 
-/* Names, classes and sizes, but not the location. */
+/* Hashes names, classes and sizes, but not the location. */
 static uint64_t folder_identify(const struct folder_source *s)
 {
     uint64_t hash = 0;

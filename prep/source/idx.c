@@ -1,7 +1,7 @@
-/* The MNIST family's IDX files, plain or in gzip: train-images-idx3-ubyte, train-labels-idx1-ubyte,
- * and t10k-* for the validation. http://yann.lecun.com/exdb/mnist: a big-endian u32 magic
- * (0x00000803 for three dimensions of bytes, 0x00000801 for one), a u32 for each dimension, then
- * the bytes. */
+/* IDX files of the MNIST family, plain or compressed by gzip: train-images-idx3-ubyte,
+ * train-labels-idx1-ubyte, and t10k-* for the validation. http://yann.lecun.com/exdb/mnist: a
+ * big-endian u32 magic (0x00000803 for three dimensions of bytes, 0x00000801 for one), a u32 for
+ * each dimension, then the bytes. */
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -15,8 +15,8 @@
 #include "common/system/file.h"
 #include "prep/source/source.h"
 
-#define IDX_DIMENSION_MAX 65500       /* a JPEG's */
-#define IDX_BYTES_MAX     (8LL << 30) /* of one file, unpacked */
+#define IDX_DIMENSION_MAX 65500       /* that of a JPEG */
+#define IDX_BYTES_MAX     (8LL << 30) /* per file, uncompressed */
 #define IDX_FIRST_BYTES   ((size_t)1 << 20)
 
 struct idx {
@@ -26,7 +26,7 @@ struct idx {
 
 struct idx_source {
     struct source base;
-    struct idx pixels[2], labels[2]; /* by role */
+    struct idx pixels[2], labels[2]; /* indexed by role */
 };
 
 static const char *const stems[] = {[DATASET_TRAIN] = "train", [DATASET_EVAL] = "t10k"};
@@ -90,12 +90,12 @@ static int idx_read_header(gzFile file, const char *path, int dimensions, struct
     return 0;
 }
 
-/* Grows as bytes come: a header may claim any number. */
+/* Allocates memory as data arrive, because a header may contain any number. */
 static int idx_read_data(gzFile file, const char *path, struct idx *idx, size_t bytes,
                          struct error *e)
 {
-    for (size_t done = 0, room = IDX_FIRST_BYTES; done < bytes; room *= 2) {
-        size_t to = room < bytes ? room : bytes;
+    for (size_t done = 0, capacity = IDX_FIRST_BYTES; done < bytes; capacity *= 2) {
+        size_t to = capacity < bytes ? capacity : bytes;
         uint8_t *larger = realloc(idx->data, to);
         if (!larger)
             return error_set(e, ERR_NO_MEMORY, "no memory for the %zu bytes of %s", bytes, path);
@@ -120,7 +120,7 @@ static int idx_read_content(gzFile file, const char *path, int dimensions, struc
     rc = idx_read_data(file, path, idx, bytes, e);
     if (rc)
         return rc;
-    /* reading past the end makes zlib check the CRC */
+    /* Reading past the end makes zlib check the CRC. */
     int got = gzread(file, &extra, 1);
     if (got > 0)
         return error_set(e, ERR_INVALID, "%s is longer than its header specifies", path);
@@ -129,7 +129,7 @@ static int idx_read_content(gzFile file, const char *path, int dimensions, struc
     return 0;
 }
 
-/* Reports the type of another file, decompressed if need be. */
+/* Reports the type of a file that is not IDX, after decompression if it is compressed. */
 static int idx_explain(gzFile file, const char *path, struct error *e)
 {
     char head[CONTENT_HEAD_BYTES];
@@ -138,7 +138,7 @@ static int idx_explain(gzFile file, const char *path, struct error *e)
     return got > 0 ? content_explain(path, head, (size_t)got, "an IDX file", e) : -(int)e->code;
 }
 
-/* PATH/STEM-KIND, with or without .gz. ERR_NOT_FOUND if neither exists. */
+/* Reads PATH/STEM-KIND, with or without .gz. Returns ERR_NOT_FOUND if neither exists. */
 static int idx_load(const char *folder, const char *stem, const char *kind, int dimensions,
                     struct idx *idx, struct error *e)
 {
@@ -259,7 +259,7 @@ static int idx_open(struct source *base, const char *path, const struct source_o
                                 : idx_read_role(s, path, DATASET_TRAIN, e);
     if (rc == 0) {
         rc = idx_read_role(s, path, DATASET_EVAL, e);
-        /* the validation half may be missing, but not a part of it */
+        /* The validation images and labels may be missing, but only both. */
         if (rc == -ERR_NOT_FOUND && !s->pixels[DATASET_EVAL].data)
             rc = 0;
     }

@@ -1,8 +1,8 @@
-/* ImageNet (ILSVRC2012) as it is downloaded: ILSVRC2012_img_train.tar holds a tar for each class,
- * n01440764.tar, which holds n01440764_10026.JPEG and so on; ILSVRC2012_img_val.tar holds
- * ILSVRC2012_val_00000001.JPEG and so on; which class those are stands in another file
- * (imagenet_truth.h). Nothing is unpacked to disk: a first pass notes where each image lies, then
- * any image is read by its offset, by any thread. An index of 1.3 million images takes 60 MB. */
+/* ImageNet (ILSVRC2012) as downloaded. ILSVRC2012_img_train.tar contains a tar for each class,
+ * n01440764.tar, which contains n01440764_10026.JPEG and so on. ILSVRC2012_img_val.tar contains
+ * ILSVRC2012_val_00000001.JPEG and so on, whose classes are in another file (imagenet_truth.h).
+ * Nothing is unpacked to disk: a first pass records the offset of each image, and then any thread
+ * can read any image. The index of 1.3 million images takes 60 MB. */
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -33,30 +33,31 @@ struct entry {
     uint64_t offset; /* of the content in the tar */
     uint32_t bytes;
     int32_t class;
-    uint64_t name; /* place in names */
+    uint64_t name; /* offset in `names` */
 };
 
-/* One of the two tars, its images sorted by name. */
+/* One of the two tars, with its images sorted by name */
 struct tar {
     int fd;
     char path[PATH_MAX];
-    const uint8_t *map; /* while it is indexed */
+    const uint8_t *map; /* mapped while the tar is indexed */
     uint64_t bytes;
     struct entry *entries;
     int64_t count;
-    size_t room;
-    char *names; /* each with its NUL */
+    size_t capacity;
+    char *names; /* NUL-terminated names */
     size_t names_used, names_room;
 };
 
 struct imagenet_source {
     struct source base;
-    struct tar tars[2]; /* by role */
+    struct tar tars[2]; /* indexed by role */
 };
 
 static int imagenet_tar_reserve(struct tar *t, size_t name_bytes, struct error *e)
 {
-    struct entry *entries = array_grow(t->entries, (size_t)t->count, &t->room, sizeof *t->entries);
+    struct entry *entries =
+        array_grow(t->entries, (size_t)t->count, &t->capacity, sizeof *t->entries);
     if (entries)
         t->entries = entries;
     char *names = array_reserve(t->names, t->names_used + name_bytes, &t->names_room, 1);
@@ -117,7 +118,7 @@ static int imagenet_open_tar(struct tar *t, const char *folder, enum dataset_rol
         t->map = NULL;
         return error_set_errno(e, errno, "cannot map %s", t->path);
     }
-    madvise((void *)t->map, t->bytes, MADV_RANDOM); /* a header here, a header there */
+    madvise((void *)t->map, t->bytes, MADV_RANDOM); /* headers are far apart */
     return 0;
 }
 
@@ -134,7 +135,7 @@ static int imagenet_by_name(const void *a, const void *b)
                   ((const struct archive_member *)b)->name);
 }
 
-/* "n01440764.tar" -> the class's name. */
+/* Adds the class of a member such as "n01440764.tar". */
 static int imagenet_take_class(struct source_class_list *list, const struct tar *t,
                                const struct archive_member *m, struct error *e)
 {
@@ -151,7 +152,8 @@ static int imagenet_take_class(struct source_class_list *list, const struct tar 
     return 0;
 }
 
-/* Each header keeps a page in memory: 5 GB for 1.3 million images. */
+/* Unmaps what was read, because the page of each header would stay in memory: 5 GB for 1.3 million
+ * images. */
 static void imagenet_forget_pages(const struct tar *t, uint64_t offset, uint64_t bytes)
 {
     uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), start = offset - offset % page;
@@ -173,7 +175,7 @@ static int imagenet_index_class(struct tar *t, const struct archive_member *m, i
     return rc;
 }
 
-/* Classes are numbered by their sorted names. */
+/* Classes are numbered in the order of their names. */
 static int imagenet_index_train(struct imagenet_source *s, struct error *e)
 {
     struct tar *t = &s->tars[DATASET_TRAIN];
@@ -347,7 +349,7 @@ static int imagenet_open_all(struct imagenet_source *s, const char *folder, stru
         rc = imagenet_open_tar(&s->tars[DATASET_EVAL], folder, DATASET_EVAL, e);
         if (rc == 0)
             rc = imagenet_index_validation(s, &truth, e);
-        else if (rc == -ERR_NOT_FOUND) /* training alone is fine */
+        else if (rc == -ERR_NOT_FOUND) /* the validation tar is optional */
             rc = 0;
     }
     imagenet_truth_free(&truth);

@@ -22,15 +22,15 @@
 static int imagenet_truth_add_image(struct imagenet_truth *t, int64_t i, const char *synset,
                                     size_t length)
 {
-    size_t room = t->room;
+    size_t capacity = t->capacity;
     char(*larger)[SYNSET_BYTES] =
-        array_reserve(t->synsets, (size_t)i + 1, &t->room, sizeof *larger);
+        array_reserve(t->synsets, (size_t)i + 1, &t->capacity, sizeof *larger);
 
     if (!larger)
         return -1;
     t->synsets = larger;
-    if (t->room > room)
-        memset(larger + room, 0, (t->room - room) * sizeof *larger);
+    if (t->capacity > capacity)
+        memset(larger + capacity, 0, (t->capacity - capacity) * sizeof *larger);
     t->images = i < t->images ? t->images : i + 1;
     snprintf(t->synsets[i], SYNSET_BYTES, "%.*s", (int)length, synset);
     return 0;
@@ -50,14 +50,14 @@ static int imagenet_truth_add_words(struct imagenet_truth *t, const char *synset
     return w->text ? 0 : -1;
 }
 
-/* The length of a leading synset ("n" and digits), or 0. */
+/* Returns the length of the synset ("n" and digits) at the start of text, or 0. */
 static size_t imagenet_truth_synset_length(const char *text)
 {
     size_t digits = text[0] == 'n' ? strspn(text + 1, "0123456789") : 0;
     return digits && digits + 2 < SYNSET_BYTES ? digits + 1 : 0;
 }
 
-/* number counts from 1. -1: malformed. */
+/* number: of the line, from 1. Returns -1 if the line is malformed. */
 typedef int take_line(struct imagenet_truth *t, int64_t number, char *line);
 
 static int imagenet_truth_take_synset(struct imagenet_truth *t, int64_t number, char *line)
@@ -108,19 +108,20 @@ static int imagenet_truth_take_lines(struct imagenet_truth *t, char *text, const
 
 /* ---- meta.mat: a MATLAB file with a struct array "synsets" */
 
-/* Cut to room. */
+/* Truncates to `capacity`. */
 static bool imagenet_truth_matlab_text(matvar_t *synsets, const char *field, size_t i, char *out,
-                                       size_t room)
+                                       size_t capacity)
 {
     const matvar_t *v = Mat_VarGetStructFieldByName(synsets, field, i);
     size_t used = 0;
 
     if (!v || v->class_type != MAT_C_CHAR || (v->data_size != 1 && v->data_size != 2))
         return false;
-    for (size_t k = 0; v->data && k * (size_t)v->data_size < v->nbytes && used + 2 < room; k++) {
+    for (size_t k = 0; v->data && k * (size_t)v->data_size < v->nbytes && used + 2 < capacity;
+         k++) {
         unsigned c =
             v->data_size == 1 ? ((const uint8_t *)v->data)[k] : ((const uint16_t *)v->data)[k];
-        if (c < 0x80 || v->data_size == 1) /* bytes are UTF-8 already */
+        if (c < 0x80 || v->data_size == 1) /* such bytes are UTF-8 already */
             out[used++] = (char)c;
         else
             used += (size_t)snprintf(out + used, 2, "?");
@@ -129,7 +130,8 @@ static bool imagenet_truth_matlab_text(matvar_t *synsets, const char *field, siz
     return used > 0;
 }
 
-/* ILSVRC2012_ID -> synset, for the 1000 that are classes; the others are groups. */
+/* Maps each ILSVRC2012_ID to its synset; only 1000 of them are classes, the others are groups of
+ * classes. */
 static int imagenet_truth_take_synsets(struct imagenet_truth *t, matvar_t *synsets,
                                        char (*of_id)[SYNSET_BYTES], int ids)
 {
@@ -154,7 +156,7 @@ static int imagenet_truth_take_synsets(struct imagenet_truth *t, matvar_t *synse
     return 0;
 }
 
-/* matio only reads files: provides one in memory. */
+/* Puts the content into a file in memory, because matio only reads files. */
 static mat_t *imagenet_truth_open_content(const struct archive_blob *meta)
 {
     int fd = memfd_create("meta.mat", MFD_CLOEXEC);

@@ -1,17 +1,17 @@
 /*
- * Which class each of ImageNet's 50,000 validation images is, and what the classes are called in
- * words, from any of the usual files beside the tars:
+ * The classes of ImageNet's 50,000 validation images, and descriptions of the classes, from any of
+ * the usual files beside the tars:
  *
- *   imagenet_2012_validation_synset_labels.txt   a synset a line, in the order of the images
- *                                                (what imagenet_to_gcs.py uses)
- *   synset_labels.txt                            the same, as it is often called
+ *   imagenet_2012_validation_synset_labels.txt   a synset per line, in the order of the images
+ *                                                (used by imagenet_to_gcs.py)
+ *   synset_labels.txt                            another common name of it
  *   LOC_val_solution.csv                         ILSVRC2012_val_00048981,n03995372 85 1 499 272
  *   ILSVRC2012_devkit_t12.tar.gz, or unpacked    data/ILSVRC2012_validation_ground_truth.txt: the
- *                                                ILSVRC2012_ID of an image a line, and
- * data/meta.mat: which synset that is, and its words
+ *                                                ILSVRC2012_ID of an image per line, and
+ *                                                data/meta.mat: synset and description of an id
  *
- * Words come from LOC_synset_mapping.txt, synset_words.txt or imagenet_metadata.txt ("n01440764
- * tench, Tinca tinca", behind a space or a tab), else from meta.mat.
+ * Descriptions come from LOC_synset_mapping.txt, synset_words.txt or imagenet_metadata.txt
+ * ("n01440764 tench, Tinca tinca", separated by a space or a tab), or else from meta.mat.
  */
 #pragma once
 
@@ -20,7 +20,7 @@
 
 #include "common/error.h"
 
-#define SYNSET_BYTES 16 /* "n01440764" and a NUL, with room */
+#define SYNSET_BYTES 16 /* "n01440764" and a NUL, with spare bytes */
 
 struct imagenet_words {
     char synset[SYNSET_BYTES];
@@ -28,17 +28,18 @@ struct imagenet_words {
 };
 
 struct imagenet_truth {
-    char source[64];               /* the file the labels are from; "" if none was found */
-    char (*synsets)[SYNSET_BYTES]; /* (images): of validation image i + 1; "": not told */
+    char source[64];               /* name of the file with the labels; "" if none was found */
+    char (*synsets)[SYNSET_BYTES]; /* (images): of validation image i + 1; "": unknown */
     int64_t images;
-    size_t room, word_room;
-    struct imagenet_words *words; /* (word_count), in no order */
+    size_t capacity, word_room;
+    struct imagenet_words *words; /* (word_count), unsorted */
     int word_count;
 };
 
-/* Looks in folder; finding nothing is no error. ERR_INVALID naming file and line; ERR_NOT_FOUND: a
- * ground truth without meta.mat. */
+/* Reads the files in a folder; it is no error if there are none. Returns ERR_INVALID with file and
+ * line, or ERR_NOT_FOUND for a ground truth without meta.mat. */
 int imagenet_truth_read(const char *folder, struct imagenet_truth *t, struct error *e);
 void imagenet_truth_free(struct imagenet_truth *t);
 
-const char *imagenet_truth_text(const struct imagenet_truth *t, const char *synset); /* or NULL */
+const char *imagenet_truth_text(const struct imagenet_truth *t,
+                                const char *synset); /* NULL: there is none */

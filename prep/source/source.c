@@ -92,8 +92,8 @@ int source_classes_find(const struct source_class_list *list, const char *name)
 
 void source_classes_add(struct source_class_list *list, const char *name, size_t bytes)
 {
-    list->names =
-        must_alloc(array_grow(list->names, (size_t)list->count, &list->room, sizeof *list->names));
+    list->names = must_alloc(
+        array_grow(list->names, (size_t)list->count, &list->capacity, sizeof *list->names));
     list->names[list->count++] = xstrndup(name, bytes);
 }
 

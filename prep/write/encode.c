@@ -13,8 +13,8 @@ struct encoder {
     struct jpeg_error_mgr errors;
     jmp_buf failed;
     char words[JMSG_LENGTH_MAX];
-    unsigned char *out; /* libjpeg's, from malloc */
-    unsigned long room; /* of out */
+    unsigned char *out;     /* allocated by libjpeg with malloc */
+    unsigned long capacity; /* of out */
 };
 
 static void encode_on_error(j_common_ptr jpeg)
@@ -62,7 +62,7 @@ static void encode_set_parameters(struct jpeg_compress_struct *jpeg, int width, 
     jpeg_set_quality(jpeg, quality, TRUE);
     if (quality == ENCODE_QUALITY_BEST)
         jpeg->comp_info[0].h_samp_factor = jpeg->comp_info[0].v_samp_factor = 1;
-    jpeg->optimize_coding = TRUE; /* own Huffman tables: small images are mostly header */
+    jpeg->optimize_coding = TRUE; /* own tables, because small images are mostly headers */
 }
 
 int encode(struct encoder *c, const uint8_t *pixels, int width, int height, int channels,
@@ -72,7 +72,7 @@ int encode(struct encoder *c, const uint8_t *pixels, int width, int height, int 
         jpeg_abort_compress(&c->jpeg);
         return error_set(e, ERR_IO, "cannot encode a JPEG: %s", c->words);
     }
-    unsigned long size = c->room;
+    unsigned long size = c->capacity;
     unsigned char *before = c->out;
     jpeg_mem_dest(&c->jpeg, &c->out, &size);
     encode_set_parameters(&c->jpeg, width, height, channels, quality);
@@ -82,9 +82,9 @@ int encode(struct encoder *c, const uint8_t *pixels, int width, int height, int 
         jpeg_write_scanlines(&c->jpeg, &row, 1);
     }
     jpeg_finish_compress(&c->jpeg);
-    if (c->out != before) { /* libjpeg took a larger one and left ours to us */
+    if (c->out != before) { /* libjpeg has allocated a larger buffer and left the old one to us */
         free(before);
-        c->room = size;
+        c->capacity = size;
     }
     *jpeg = c->out;
     *bytes = size;

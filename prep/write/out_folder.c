@@ -35,13 +35,13 @@ bool out_folder_is_shard(const char *name, const char *role)
            !name[prefix + (size_t)used];
 }
 
-/* How to clean a folder. */
+/* What to remove from a folder */
 struct cleaning {
-    bool force;     /* remove finished shards too */
-    bool keep_ours; /* a journal tells what they are worth: remove nothing */
+    bool force;     /* also finished shards */
+    bool keep_ours; /* keep unfinished shards, because there is a journal */
 };
 
-/* *other: the first entry that is not ours. */
+/* *other: the first entry that was not written by train-prep. */
 static int out_folder_clean_role(const char *path, const char *role,
                                  const struct cleaning *cleaning, char other[PATH_MAX],
                                  struct error *e)
@@ -99,7 +99,7 @@ static int out_folder_make_fresh(const char *path, bool force, struct error *e)
         file_path(journal, e, "%s/" JOURNAL_NAME, path))
         return -ERR_INVALID;
     struct cleaning cleaning = {force, !force && access(journal, F_OK) == 0};
-    /* first, as the folder is unfinished without it */
+    /* Remove the manifest first, because without it the folder counts as unfinished. */
     if (force && unlink(manifest) && errno != ENOENT)
         return error_set_errno(e, errno, "cannot remove %s", manifest);
     if (force)

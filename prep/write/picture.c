@@ -12,8 +12,9 @@ struct picture_maker {
     struct jpeg_decoder *decoder;
     struct encoder *encoder;
     struct png_decoder png;
-    uint8_t *small;      /* (height, width, channels) */
-    float *floats, *row; /* of a resized image (height, width, 3); of one row of the original */
+    uint8_t *small; /* (height, width, channels) */
+    float *floats,
+        *row; /* floats: resized image (height, width, 3); row: scratch for a row of the original */
     struct resample_filter rows, columns;
 };
 
@@ -65,7 +66,7 @@ static int picture_resampled_size(const struct jpeg_pixels *in, int short_side, 
 
     if (short_side == 0 || shorter <= short_side)
         return 0;
-    /* rounded in integers: the same on every machine */
+    /* Round with integers, so that the result is the same on every machine. */
     *width = (int)(((int64_t)in->width * short_side * 2 + shorter) / (2 * shorter));
     *height = (int)(((int64_t)in->height * short_side * 2 + shorter) / (2 * shorter));
     return 1;
@@ -131,7 +132,7 @@ static int picture_keep(struct picture_maker *m, const struct source_image *in,
 {
     struct jpeg_pixels pixels;
 
-    /* decode only what looks truncated: all would take hours */
+    /* Decode only images that seem truncated; decoding all of them would take hours. */
     if (!jpeg_has_end(in->file, in->file_bytes)) {
         int rc = jpeg_decode(m->decoder, in->file, in->file_bytes, &pixels, e);
         if (rc)

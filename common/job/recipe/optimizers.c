@@ -6,8 +6,8 @@
 #define PYTORCH        "PyTorch's torch.optim"
 #define MOMENTUM_STATE "momentum"
 
-/* Defaults: the rates are Cray's table of usual starting rates (Scaling Deep Learning, ALCF 2018,
- * after Keras), the rest PyTorch's. Of the states only those are made that the job's keys need
+/* Default rates are Cray's table of usual initial rates (Scaling Deep Learning, ALCF 2018, after
+ * Keras); other defaults are PyTorch's. Only the states needed by the job's keys are allocated
  * (optimizer_states_of). */
 static const struct optimizer_kind kinds[] = {
     [JOB_OPTIMIZER_SGD] = {.name = "sgd",
@@ -74,7 +74,7 @@ static const struct optimizer_kind kinds[] = {
                                              {"/optimizer/eps", "1e-6"}}},
 };
 
-/* Only some optimisers use these; all use the rest of the group. */
+/* Keys used by some optimisers only; the other keys of the group apply to all. */
 static const char special_keys[] =
     " momentum nesterov momentum_correction lars_eta beta1 beta2 eps "
     "alpha centered lr_decay rho ";
@@ -110,7 +110,7 @@ const char *optimizer_default(const struct optimizer_kind *kind, const char *poi
     return NULL;
 }
 
-/* RMSProp keeps a mean only if centered and a velocity only with momentum, as PyTorch does. */
+/* Like PyTorch's, RMSProp needs its mean only if centered and its velocity only with momentum. */
 static bool optimizers_needs_state(const struct job_spec *spec, const char *state)
 {
     if (spec->optimizer.name != JOB_OPTIMIZER_RMSPROP)

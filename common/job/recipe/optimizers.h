@@ -1,5 +1,5 @@
-/* THE table of optimisers, for planner, documents and engine; worker/optim/ has their arithmetic.
- */
+/* The table of optimisers, for planner, documents and engine. worker/optim/ implements their
+ * arithmetic. */
 #pragma once
 
 #include <stdbool.h>
@@ -12,25 +12,30 @@
 
 struct optimizer_kind {
     const char *name;    /* optimizer.name */
-    const char *formula; /* of one update, for explain */
+    const char *formula; /* of an update, for explaining a plan */
     const char *source;
-    bool adaptive;      /* divides by the gradients' size: a rate of its own for each weight */
-    bool spares_biases; /* the classifier's bias goes with gamma and beta (optimizer.decay_bn) */
-    const char *keys;   /* of the group optimizer, those that not all use: " momentum nesterov " */
-    const char *states[OPTIMIZER_STATES_MAX + 1]; /* what it remembers of each weight */
+    bool adaptive;      /* divides by the size of the gradients, so each weight has its own rate */
+    bool spares_biases; /* the classifier's bias is treated like gamma and beta (optimizer.decay_bn)
+                         */
+    const char *
+        keys; /* keys of the group optimizer that only some optimisers use: " momentum nesterov " */
+    const char
+        *states[OPTIMIZER_STATES_MAX + 1]; /* state tensors, with an element for each weight */
     struct optimizer_default {
-        const char *pointer, *value; /* a key's default with this optimiser, as JSON text */
+        const char *pointer, *value; /* default of a key with this optimiser, as JSON text */
     } defaults[OPTIMIZER_DEFAULTS_MAX];
 };
 
-/* By enum job_optimizer; NULL at the end. */
+/* Indexed by enum job_optimizer; NULL at the end. */
 const struct optimizer_kind *optimizer_kind_at(size_t i);
 
-/* Whether it uses the key ("/optimizer/beta1"); true for keys of other groups. */
+/* Returns whether the optimiser uses the key ("/optimizer/beta1"); true for keys of other
+ * groups. */
 bool optimizer_uses(const struct optimizer_kind *kind, const char *pointer);
 
-/* The key's default with it; NULL: the table of keys has it. */
+/* Returns the default of a key for this optimiser; NULL: that of the table of keys. */
 const char *optimizer_default(const struct optimizer_kind *kind, const char *pointer);
 
-/* The optimiser's state tensors, with an element per weight. Returns their number. */
+/* Sets names to the state tensors of the job's optimiser, which have an element per weight. Returns
+ * their number. */
 size_t optimizer_states_of(const struct job_spec *spec, const char *names[OPTIMIZER_STATES_MAX]);

@@ -30,7 +30,7 @@ Test(buffer, grows_to_its_limit_and_not_beyond)
 
     for (int i = 0; i < LIMIT; i++)
         cr_assert(buffer_append(&b, "x", 1), "%d", i);
-    cr_assert_leq(b.room, LIMIT + 1);
+    cr_assert_leq(b.capacity, LIMIT + 1);
     cr_assert_eq(strlen(b.data), LIMIT);
     cr_assert_not(buffer_append(&b, "x", 1));
     cr_assert(b.failed);
