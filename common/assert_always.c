@@ -13,7 +13,7 @@ void assert_failed(const char *condition, const char *function, const char *file
 
     while (strncmp(file, "../", 3) == 0) /* drop the way from the build folder to the sources */
         file += 3;
-    /* Place and condition come first, because the daemon shows only the beginning of a worker's
+    /* Place and condition come first, because the daemon shows only the start of a worker's
      * line. */
     log_error("internal error at %s:%d, %s: %s is false (%s " PACKAGE_VERSION
               ", errno %d); this is "

@@ -22,8 +22,7 @@ struct buffer {
 
 #define BUFFER(limit_bytes) ((struct buffer){.limit = (limit_bytes)})
 
-/* Ensures capacity for `more` additional bytes and the NUL. Returns false if the buffer has
- * failed. */
+/* Ensures capacity for `more` bytes and the NUL. Returns false if the buffer has failed. */
 bool buffer_reserve(struct buffer *b, size_t more);
 
 static inline bool buffer_append(struct buffer *b, const void *data, size_t bytes)
@@ -48,8 +47,8 @@ char *buffer_take(struct buffer *b, size_t *bytes);
 /* Frees the content and resets the buffer; the limit stays. */
 void buffer_clear(struct buffer *b);
 
-/* Grows an array of *capacity items so that it can hold `wanted` items in total. Returns the array,
- * which may have moved, or NULL if out of memory; the old array is then unchanged. item_bytes:
+/* Grows an array of *capacity items to hold `wanted` items in total. Returns the array, which
+ * may have moved, or NULL if out of memory; the old array is then unchanged. item_bytes:
  * sizeof *items. */
 void *array_reserve(void *items, size_t wanted, size_t *capacity, size_t item_bytes);
 

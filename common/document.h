@@ -32,8 +32,7 @@ struct document_key {
 /* Returns whether `word` is one of `words`; false for NULL. */
 bool document_has_word(const char *const *words, const char *word);
 
-/* Adds the problems of an object's keys to *problems, and sets missing keys to their defaults.
- * keys: terminated by a zeroed row. pointer: of the object. unknown: message for keys that are not
- * in the table. */
+/* Adds the problems of an object's keys to *problems and sets defaults for missing keys. keys:
+ * terminated by a zeroed row. pointer: of the object. unknown: message for unknown keys. */
 void document_check(json_t *object, const char *pointer, const struct document_key *keys,
                     const char *unknown, struct problems *problems);

@@ -29,8 +29,7 @@ json_int_t json_get_integer(const json_t *object, const char *key, json_int_t fa
 const char *json_get_text(const json_t *object, const char *key, const char *fallback);
 
 /* Returns a new number, or null with a warning in the log if it is not finite. For such a number
- * json_real returns NULL, which looks like a lack of memory, and json_pack's "f" silently omits the
- * key. */
+ * json_real returns NULL, which looks like a lack of memory, and json_pack's "f" omits the key. */
 #define json_number(value) json_number_of(value, #value)
 json_t *json_number_of(double value, const char *what);
 
@@ -43,8 +42,7 @@ json_t *json_text_or_null(const char *text);
 /* Returns the value at a pointer such as "/lr/base", or NULL. */
 const json_t *json_get_at(const json_t *document, const char *pointer);
 
-/* Sets the value (stolen) at a pointer and creates missing objects above it. Keys must not contain
- * "/" or "~". */
+/* Sets the value (stolen) at a pointer and creates objects above it. Keys without "/" and "~". */
 void json_set_at(json_t *document, const char *pointer, json_t *value);
 
 /* Appends {"pointer", "values": [one of each document]} for each pointer at which the documents

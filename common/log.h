@@ -1,6 +1,5 @@
-/* Writes log lines to stderr: "2026-11-21T13:15:02.123Z warning: message", with a name after the
- * level if log_set_name was called. Thread-safe, one write per line. Untrusted text is escaped
- * (text.h). */
+/* Writes log lines to stderr: "2026-11-21T13:15:02.123Z warning: message", with the name set by
+ * log_set_name. Thread-safe, one write per line. Untrusted text is escaped (text.h). */
 #pragma once
 
 enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARNING, LOG_LEVEL_INFO, LOG_LEVEL_DEBUG };

@@ -5,12 +5,10 @@
 
 #define NUMBER_BYTES 32
 
-/* Writes the fewest digits that read back as x: 0.07, 2, 1e-5, not 0.070000000000000007 or 1e-05.
- * Returns text. */
+/* Writes the fewest digits that read back as x: 0.07, 2, 1e-5, not 0.070000000000000007. */
 const char *number_text(double x, char text[NUMBER_BYTES]);
 
-/* Rounds x to 15 significant digits, so that products of decimals print as decimals: 0.1 x 96 x 0.5
- * is 4.8. */
+/* Rounds x to 15 digits, so that products print as decimals: 0.1 x 96 x 0.5 is 4.8. */
 double number_rounded(double x);
 
 /* Writes part / whole in percent with two digits and without exponent: "0.012", "4.2". The result
@@ -19,6 +17,5 @@ const char *number_percent(double part, double whole, char text[NUMBER_BYTES]);
 
 void number_sort(double *values, size_t count);
 
-/* Returns the median; of an even count, the mean of the middle two. Sorts the values. count >=
- * 1. */
+/* Median; of an even count, the mean of the middle two. Sorts the values. count >= 1. */
 double number_median(double *values, size_t count);

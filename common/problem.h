@@ -28,8 +28,7 @@ char *problem_pointer(const char *parent, const char *key);
  * are quoted; "" becomes "the document". Truncated if too long. Returns text. */
 const char *problem_key(const char *pointer, char text[PROBLEM_KEY_BYTES]);
 
-/* Like problem_key, for a suggestion that is a pointer; other suggestions are values and are
- * copied. */
+/* Like problem_key, for a suggestion that is a pointer; others are values and are copied. */
 const char *problem_suggestion(const char *suggestion, char text[PROBLEM_KEY_BYTES]);
 
 void problems_clear(struct problems *p);
@@ -42,6 +41,5 @@ bool problems_within(const struct problems *p, const char *group);
 /* Returns [{"pointer", "message", "suggestion"?}], as in "errors" of problem+json. */
 json_t *problems_to_json(const struct problems *p);
 
-/* Returns "lr.base: must be ...; did you mean ...?" with a line for each problem. The caller frees
- * it. */
+/* Returns "lr.base: must be ...; did you mean ...?", a problem per line. The caller frees it. */
 char *problems_to_text(const struct problems *p);

@@ -36,8 +36,7 @@ static inline int sum_levels_find(int n, int digit[SUM_LEVELS_MAX])
     return count;
 }
 
-/* Returns the number of consecutive rounds of messages. In bf16 the reduce-scatter is one level of
- * all ranks. */
+/* Number of consecutive rounds of messages. In bf16 the reduce-scatter is one level. */
 static inline int sum_levels_rounds(int n, bool bf16)
 {
     int digit[SUM_LEVELS_MAX], count = sum_levels_find(n, digit), rounds = 0;

@@ -48,8 +48,7 @@ size_t text_bytes_of(const char *text, size_t max);
 /* Number of bytes at the end that begin an incomplete UTF-8 character: 0 to 3. */
 size_t text_incomplete(const char *text, size_t bytes);
 
-/* Prints a label and a text, wrapped at `columns`; lines after the first one are indented by
- * `indent`. */
+/* Prints a label and a text, wrapped at `columns`; later lines are indented by `indent`. */
 void text_wrap(FILE *out, int columns, const char *label, int indent, const char *text);
 
 /* Ending of a counted noun: "1 worker", "2 workers". */
@@ -71,6 +70,5 @@ struct suggest {
 void text_suggest(struct suggest *s, const char *candidate);
 
 /* Returns the number of edits from a to b, where swapping neighbours counts as one (optimal string
- * alignment). Case, and "-" for "_", do not count. Returns SUGGEST_WORD_MAX if a word is longer
- * than that. */
+ * alignment). Case, and "-" for "_", do not count. SUGGEST_WORD_MAX if a word is longer. */
 size_t text_distance(const char *a, const char *b);

@@ -15,8 +15,7 @@ char **command_on_hosts(char *const *argv, const char *attempt_dir);
 /* Returns the network parameters of an mpirun that uses several hosts. */
 char **command_network(const struct launch_request *request);
 
-/* Returns the agent's command with cluster.ssh_port; NULL: there is no agent. The caller frees
- * it. */
+/* Returns the agent's command with cluster.ssh_port; NULL: no agent. The caller frees it. */
 char *command_agent(const struct launch_request *request);
 
 /* Returns "-x", "NAME=value" for each variable in cluster.env; NULL if there are none. */
@@ -24,8 +23,7 @@ char **command_variables(const struct job_spec *spec);
 
 /* Returns the environment for mpirun: the inherited one without the variables of an outer Open MPI,
  * PMIx or Slurm step, plus ATTEMPT_MARK and the thread counts. shared: the folder for the ranks'
- * shared memory and Open MPI's files, unless the inherited environment names one; NULL: chosen by
- * Open MPI. */
+ * shared memory and Open MPI's files, unless the environment names one; NULL: Open MPI's choice. */
 char **command_environment(char *const *inherited, const struct launch_request *request,
                            const char *attempt_dir, const char *shared);
 

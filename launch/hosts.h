@@ -43,6 +43,5 @@ struct hosts_taken {
 bool hosts_read_taken(const char *attempt_dir, struct hosts_taken *taken);
 void hosts_taken_clear(struct hosts_taken *taken);
 
-/* Returns the job's entry for the machine that reports this name; NULL: there is none. The caller
- * frees it. */
+/* Returns the job's entry for the machine that reports this name, or NULL. The caller frees it. */
 char *hosts_name_of(const char *attempt_dir, const char *machine_host);

@@ -51,8 +51,7 @@ bool launch_adopt(int64_t pid, int64_t start, struct launch_process *p)
     if (pid <= 0)
         return false;
     p->pidfd = pidfd_open((pid_t)pid, 0);
-    /* Read the start time after opening the pidfd: from then on the pid cannot be reused
-     * unnoticed. */
+    /* After opening the pidfd, so that the pid cannot be reused unnoticed. */
     if (p->pidfd < 0 || process_start(pid) != start) {
         launch_process_close(p);
         return false;
@@ -281,8 +280,7 @@ int launch_find_program(const char *name, char **path, struct error *e)
         return error_set_errno(e, errno, "%s cannot be run", name);
     if (!launch_process_is_program(name))
         return error_set(e, ERR_NOT_ALLOWED, "%s is not an executable file", name);
-    /* Does not use realpath(), because mpirun is a symbolic link and depends on the name it is
-     * called by. */
+    /* Not realpath(): mpirun is a symbolic link and depends on the name it is called by. */
     char folder[PATH_MAX];
     bool absolute = *name == '/' || !getcwd(folder, sizeof folder);
     *path = absolute ? xstrdup(name) : xasprintf("%s/%s", folder, name);

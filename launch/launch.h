@@ -102,8 +102,7 @@ extern const struct launcher launcher_local;
 bool launch_release(struct launch_process *process);
 /* Finds a process that an earlier daemon started. Returns false if it has ended. */
 bool launch_adopt(int64_t pid, int64_t start, struct launch_process *process);
-/* Reaps an ended process. Sets *code or *signal_number if it was a child of this process; otherwise
- * both stay -1. */
+/* Reaps an ended process. *code or *signal_number is set if it was a child, else both stay -1. */
 void launch_reap(struct launch_process *process, int64_t *code, int64_t *signal_number);
 /* Closes the unopened gate and waits for the process, which then exits. */
 void launch_abandon(struct launch_process *process);
@@ -112,21 +111,18 @@ double launch_elapsed_seconds(const struct launch_process *process);
 void launch_process_close(struct launch_process *process);
 
 /* Finds the absolute path of a program given by path or, through PATH, by name. The caller frees
- * *path. Returns ERR_NOT_FOUND or ERR_NOT_ALLOWED with a message to which the caller adds the
- * remedy. */
+ * *path. ERR_NOT_FOUND or ERR_NOT_ALLOWED; the caller adds the remedy. */
 int launch_find_program(const char *name, char **path, struct error *e);
 
 /* Returns the major version of Open MPI from mpirun --version; 0: unknown. Cached. Thread-safe. */
 int launch_mpi_version(const char *mpirun);
 
-/* Returns the number of cores, or with smt of hardware threads, that this process may use; at least
- * 1. */
+/* Number of cores, or with smt of hardware threads, that this process may use; at least 1. */
 int64_t launch_node_slots(bool smt);
 
 /* ---- processes of an attempt */
 
-/* Returns the start time, field 22 of /proc/PID/stat; -1: there is no such process, or it is a
- * zombie. */
+/* The start time, field 22 of /proc/PID/stat; -1: there is no such process, or it is a zombie. */
 int64_t process_start(int64_t pid);
 
 /* Updates a set: removes dead processes, and adds each living one that was started with

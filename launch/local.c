@@ -143,8 +143,7 @@ static int local_open_log(const char *attempt_dir, int *fd, struct error *e)
     return status;
 }
 
-/* Prepares mpirun's files and the command that the process executes. The file `command` is for
- * users. */
+/* Prepares mpirun's files and the command to execute. The file `command` is for users. */
 static int local_prepare(const struct launch_request *r, const char *attempt_dir, struct child *c,
                          struct error *e)
 {

@@ -252,8 +252,7 @@ static int convert_write_manifest(const struct job *job, const char *path, struc
     return rc;
 }
 
-/* Writes the manifest first and renames it last, so that a conversion never looks complete if the
- * disk fills up. */
+/* Writes the manifest first and renames it last, so that a full disk cannot leave it behind. */
 static int convert_settle(const struct job *job, struct error *e)
 {
     const char *out = job->options->out;

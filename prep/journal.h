@@ -13,8 +13,7 @@
 struct journal;
 
 /* Opens or creates the journal of a folder that this process has locked. settings (borrowed): a
- * flat object. Returns ERR_CONFLICT with the name of a setting that differs from those of the
- * journal. */
+ * flat object. ERR_CONFLICT names a setting that differs from those of the journal. */
 int journal_open(const char *folder, const json_t *settings, struct journal **out, struct error *e);
 void journal_close(struct journal *j); /* accepts NULL */
 

@@ -12,8 +12,7 @@
 
 static const char *const folders[] = {[DATASET_TRAIN] = "train/", [DATASET_EVAL] = "validation/"};
 
-/* Accepts only names inside the folder, because shards of an untrusted manifest are copied and
- * written. */
+/* Accepts only names inside the folder, because an untrusted manifest's shards are copied. */
 static int manifest_shards_is_harmless(const char *file, enum dataset_role role)
 {
     size_t folder = strlen(folders[role]);

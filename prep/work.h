@@ -23,8 +23,7 @@ int parallel_default_threads(void);
 int parallel_run(int threads, int64_t items, const struct parallel_work *work, void *context,
                  struct error *e);
 
-/* Progress on standard error: on a terminal a line that is rewritten, otherwise occasional
- * lines. */
+/* Progress on standard error: a line that is rewritten on a terminal, else occasional lines. */
 struct progress {
     const char *what;                  /* for example "convert" */
     int64_t total_images, total_bytes; /* 0: unknown */

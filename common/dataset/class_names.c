@@ -95,8 +95,7 @@ static bool class_names_hold(const json_t *list, const char *name)
     return false;
 }
 
-/* Returns ERR_INVALID with the first difference. other: describes the second list in the
- * message. */
+/* Returns ERR_INVALID with the first difference. other: the second list in the message. */
 static int class_names_compare(const struct class_names *here, const struct class_names *there,
                                const char *other, struct error *e)
 {

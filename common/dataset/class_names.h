@@ -38,6 +38,5 @@ int job_classes_compare(const struct job_spec *spec, struct dataset_part part,
                         const char **key, struct error *e);
 void job_classes_clear(struct job_classes *c);
 
-/* Returns the value for CLASS_NAMES_KEY, which the caller frees; NULL: unknown, or out of
- * memory. */
+/* Returns the value for CLASS_NAMES_KEY, which the caller frees; NULL: unknown. */
 char *class_names_to_text(const struct class_names *names);

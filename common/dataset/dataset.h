@@ -19,8 +19,7 @@ struct dataset;
  * frame) with file and offset. */
 int dataset_open(const char *path, enum dataset_role role, struct dataset **out, struct error *e);
 
-/* Like dataset_open, but only has the images of a part. The index is that of all files on this
- * machine. */
+/* Opens only the images of a part. The index is that of all files on this machine. */
 int dataset_open_part(const char *path, enum dataset_role role, struct dataset_part part,
                       struct dataset **out, struct error *e);
 void dataset_close(struct dataset *d); /* accepts NULL */

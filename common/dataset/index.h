@@ -20,12 +20,11 @@ struct dataset_index {
 
 int dataset_index_add(struct dataset_index *index, struct dataset_entry entry, struct error *e);
 
-/* Fills the index and, for class folders, the list of images. Returns false if there is no valid
- * index. */
+/* Fills the index and, for class folders, the list of images. False: there is no valid index. */
 bool dataset_index_load(struct dataset_list *list, struct dataset_index *index);
 
-/* Writes the file atomically; errors are logged. Does nothing if the data set changed less than a
- * second before listed_at (Unix time), as it might change again within one clock tick of the file
+/* Writes the file atomically; errors are logged. Does nothing if the data changed less than a
+ * second before listed_at (Unix time): it might change again within a clock tick of the file
  * system. */
 void dataset_index_store(const struct dataset_list *list, const struct dataset_index *index,
                          double listed_at);

@@ -24,9 +24,8 @@ struct job_spec *job_data_load(const char *path, struct error *e);
 /* Number of ImageNet-1k's validation images; never more than data.train_images */
 #define SYNTHETIC_EVAL_IMAGES 50000
 
-/* Counts the images of data sets that the caller has not opened. Numbers in data.train_images and
- * data.eval_images are used instead of counting. Errors as for dataset_count_parts; *pointer is
- * then the key. */
+/* Counts the images of data sets that the caller has not opened, unless data.train_images and
+ * data.eval_images are given. Errors as for dataset_count_parts; *pointer is then the key. */
 int plan_inputs_count(const struct job_spec *spec, struct plan_inputs *inputs, const char **pointer,
                       struct error *e);
 

@@ -17,8 +17,7 @@ struct dataset_probe {
 void dataset_probe(const char *path, enum dataset_role role, struct dataset_probe *out);
 
 struct dataset_list;
-/* Returns the width and height of a sample of images; 0: they differ, exceed 64 or are
- * unreadable. */
+/* Width and height of a sample of images; 0: they differ, exceed 64 or are unreadable. */
 int64_t dataset_small_size(const struct dataset_list *list);
 
 /* Reads the size from the header of a JPEG or PNG, which may be truncated after the header. Returns

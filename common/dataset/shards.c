@@ -160,8 +160,7 @@ int shards_walk(struct dataset_list *list, uint32_t file, uint64_t **lengths, ui
     return rc;
 }
 
-/* A changed modification time alone is accepted: files are touched to protect them from scratch
- * cleaners. */
+/* A changed time alone is accepted: files are touched to protect them from scratch cleaners. */
 static int shards_check_unchanged(const struct shards *s, uint32_t file, int fd, struct error *e)
 {
     const char *name = s->list->files[file];

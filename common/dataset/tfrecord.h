@@ -13,8 +13,7 @@
 /* CRC-32C (Castagnoli); that of "123456789" is 0xE3069283. */
 uint32_t tfrecord_crc32c(const void *data, size_t bytes);
 
-/* Rotates and offsets a CRC for storage, because a CRC of data that contains CRCs is
- * problematic. */
+/* Rotates and offsets a CRC for storage, because CRCs of data with CRCs are problematic. */
 uint32_t tfrecord_mask(uint32_t crc);
 
 void tfrecord_header(uint64_t payload_bytes, uint8_t out[TFRECORD_HEADER_BYTES]);

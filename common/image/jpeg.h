@@ -56,8 +56,7 @@ int jpeg_read(struct jpeg_decoder *d, struct jpeg_rectangle *part, struct jpeg_p
 int jpeg_header(struct jpeg_decoder *d, const uint8_t *jpeg, size_t bytes, struct jpeg_info *out,
                 struct error *e);
 
-/* Returns whether the end marker of the image itself, not of a thumbnail, is present. Reads only
- * markers. */
+/* Returns whether the image itself, not just a thumbnail, has an end marker. Reads only markers. */
 bool jpeg_has_end(const uint8_t *jpeg, size_t bytes);
 
 /* Converts from RGBX to luma, in place, with Pillow's weights: those of ITU-R 601 in 1/65536. */

@@ -1,5 +1,4 @@
-/* Constraints between several keys of a job document, and the division of its global batch among
- * the workers. */
+/* Constraints between keys of a job document, and division of its global batch among workers. */
 #pragma once
 
 #include "common/job/job_spec.h"

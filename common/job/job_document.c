@@ -402,8 +402,7 @@ static json_t *job_schema_object(void)
     return json_pack("{s:s, s:b, s:{}}", "type", "object", "additionalProperties", 0, "properties");
 }
 
-/* The keys required for training and for evaluation; a preset may supply the others. Must match
- * job_check.c. */
+/* Keys required for training and for evaluation, unless in the preset. Must match job_check.c. */
 static json_t *job_schema_required_by_mode(void)
 {
     return json_loads(

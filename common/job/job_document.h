@@ -5,8 +5,8 @@
 #include "common/job/job_spec.h"
 #include "common/problem.h"
 
-/* Finds a preset. Returns a new reference to its document, or NULL if there is none. name NULL:
- * returns the list of names, or NULL. Passing it as a callback keeps the parser free of I/O; see
+/* Finds a preset. Returns a new reference to its document, or NULL if there is none. name
+ * NULL: returns the list of names, or NULL. A callback keeps the parser free of I/O; see
  * preset_lookup. */
 typedef json_t *job_preset_lookup(const char *name, void *context);
 

@@ -446,8 +446,7 @@ static size_t job_options_key_parts(const char *pointer)
     return parts;
 }
 
-/* Copies the pointer without its last part, truncated if it is too long to be similar to any
- * group. */
+/* Copies the pointer without its last part, truncated if too long to be similar to any group. */
 static void job_options_copy_group(const char *pointer, char group[SUGGEST_WORD_MAX + 2])
 {
     snprintf(group, SUGGEST_WORD_MAX + 2, "%.*s", (int)(job_options_last_part(pointer) - pointer),

@@ -31,9 +31,8 @@ struct job_sizes {
 
 void job_sizes_expects(double min, double max, char *text, size_t bytes);
 
-/* Checks a list or a ramp and adds all its problems; numbers must be from min to max. Returns false
- * if there was a problem, or if the value has none of the three forms, for which no problem is
- * added. */
+/* Checks a list or a ramp and adds its problems; numbers must be from min to max. Returns false if
+ * there was a problem, or if the value has none of the three forms, without a problem then. */
 bool job_sizes_check(const json_t *value, const char *pointer, double min, double max,
                      struct problems *problems);
 

@@ -73,8 +73,7 @@ bool job_env_is_refused(const char *name)
         "OPAL_*", "ORTE_*",  "OMPI_COMM*", "PMI*",          "PRTE*",    "SLURM_*",    "SBATCH_*",
         "SRUN_*", "SALLOC*", "TRAIND*",    "NOTIFY_SOCKET", "LISTEN_*", "WATCHDOG_*",
     };
-    /* For example OMP_TOOL_LIBRARIES, UCX_MODULE_DIR, UCX_GDB_COMMAND, UCX_LOG_FILE,
-     * MALLOC_TRACE */
+    /* OMP_TOOL_LIBRARIES, UCX_MODULE_DIR, UCX_GDB_COMMAND, UCX_LOG_FILE, MALLOC_TRACE */
     static const char *const words[] = {"tool",    "proflib", "libraries", "module", "modules",
                                         "command", "file",    "files",     "path",   "paths",
                                         "dir",     "dirs",    "directory", "dest",   "output",

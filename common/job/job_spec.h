@@ -244,9 +244,8 @@ const char *job_env_split(const char *variable, char name[JOB_ENV_NAME_BYTES]);
 
 const char *job_env_value(const struct job_spec *spec, const char *name);
 
-/* Returns whether no document may set the variable: one that loads code, starts programs, names
- * files or decides where programs are found (LD_PRELOAD, PATH, UCX_MODULE_DIR), or belongs to a
- * launcher. */
+/* Returns whether no document may set the variable, because it loads code, starts programs, names
+ * files or search paths (LD_PRELOAD, PATH, UCX_MODULE_DIR), or belongs to a launcher. */
 bool job_env_is_refused(const char *name);
 
 /* Returns what sets the variable instead: a key, or a text for a message; NULL: nothing does. */

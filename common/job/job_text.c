@@ -72,8 +72,7 @@ static bool job_text_right_folder(const char *text)
 /* The characters that text_is_printable rejects, for use in a pattern */
 #define MARKS "\\u007f-\\u009f\\u061c\\u200e\\u200f\\u2028-\\u202e\\u2066-\\u2069"
 
-/* letters NULL: all but control characters. first: allowed first characters; NULL: same as
- * letters. */
+/* letters NULL: all but control characters. first: allowed first characters; NULL: letters. */
 /* clang-format off */
 static const struct {
     const char *first, *letters;

@@ -37,14 +37,12 @@ enum job_text {
 
 bool job_text_right(enum job_text kind, const char *text);
 
-/* Return the allowed characters ("letters, digits, hyphens and dots") and a description of a valid
- * value. */
+/* Return the allowed characters ("letters, digits, hyphens and dots") and the valid values. */
 const char *job_text_letters(enum job_text kind);
 const char *job_text_expects(enum job_text kind);
 
-/* Returns a regular expression for the JSON Schema. It also matches values that only a function can
- * reject (a subnet of 300.0.0.0/99). NULL: all but control characters (a note may contain newlines
- * and tabs). */
+/* Returns a regular expression for the JSON Schema. It also matches values that only a function
+ * rejects (a subnet of 300.0.0.0/99). NULL: all but control characters (newlines in a note). */
 const char *job_text_pattern(enum job_text kind);
 
 /* Slurm's formats of time limits (sbatch(1), --time): minutes, minutes:seconds,

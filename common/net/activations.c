@@ -110,8 +110,7 @@ static void activations_add_outputs(struct walk *w)
 }
 
 /* The gradient of an output becomes that of the input, in place, unless a shortcut changes the
- * shape. A block with such a shortcut needs the gradient until its last unit, which may overwrite
- * it. */
+ * shape. Such a block needs the gradient until its last unit, which may overwrite it. */
 static void activations_add_gradients(struct walk *w)
 {
     const struct network *n = w->n;

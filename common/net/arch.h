@@ -53,8 +53,7 @@ bool arch_takes_width(const struct arch *arch, double width);
  * multiples of 32, in groups of 4, 8, 16 or multiples of 32. Not for cnn. */
 bool arch_takes_bf16(const struct arch_shape *shape);
 
-/* Returns the default of a key for this architecture, as JSON text; NULL: that of the table of
- * keys. */
+/* Returns the architecture's default for a key, as JSON text; NULL: that of the table of keys. */
 const char *arch_default(const struct arch *arch, const char *pointer);
 
 bool arch_uses(const struct arch *arch, const char *pointer);

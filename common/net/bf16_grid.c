@@ -29,8 +29,7 @@ size_t bf16_grid_reach(const struct bf16_grid *g, size_t f)
     return (g->kernel - 1 - f) / g->stride;
 }
 
-/* Makes rows wide enough that reads beyond the end of a row hit the zeros at the start of the next
- * one. */
+/* Makes rows so wide that reads beyond their end hit the zeros at the start of the next row. */
 static void bf16_grid_set_width(struct bf16_grid *g)
 {
     g->lead = 0;

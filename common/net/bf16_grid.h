@@ -11,8 +11,7 @@
 
 typedef uint16_t bf16;
 
-/* Of matrix products: columns and rows of a panel's chunks, and rows of a tile of the left-hand
- * side */
+/* In matrix products: columns and rows of a panel's chunks; rows of a left-hand side's tile */
 enum { BF16_COLUMNS = 32, BF16_CHUNK = 32, BF16_CHUNK_SIZE = BF16_CHUNK * BF16_COLUMNS };
 enum { BF16_ROWS = 32 };
 
@@ -35,8 +34,7 @@ void bf16_grid_share(struct bf16_grid *g, size_t images, int threads);
 /* Returns whether this is the first layer, whose channels do not fill a chunk. */
 bool bf16_grid_is_first(const struct bf16_grid *g);
 bool bf16_grid_is_large(const struct bf16_grid *g);
-/* Returns whether the rows after an image's last line are zeros; with a stride, some belong to
- * dx. */
+/* Returns whether the rows after an image's last line are zeros; with a stride some are dx's. */
 bool bf16_grid_ends_with_lines(const struct bf16_grid *g);
 
 /* Positions of phase f before the first pixel, and up to the end of the last one */
@@ -81,9 +79,8 @@ bf16_first_layer_rows(const struct bf16_grid *g); /* rows of dw, rounded up to a
 
 /* Several threads can compute dw in two ways. Each computes the part of its lines, and the parts
  * are added up; or together they make the factors of dw (x in columns, panels of dz), and each sums
- * some blocks of dw over all lines. The latter reads more if images are large, so it is used for
- * few images and many weights. Returns its maximum number of images; 0 if dw has too few blocks to
- * share evenly. */
+ * some blocks of dw over all lines. The latter reads more if images are large, so it is for few
+ * images and many weights. Returns its maximum number of images; 0 if dw has too few blocks. */
 size_t bf16_shared_images(const struct bf16_grid *g, int threads);
 
 /* Factors of `images` images, made by the threads in pieces */

@@ -1,5 +1,4 @@
-/* The structure of a network, from which the engine builds its model and the planner computes
- * memory. */
+/* The structure of a network, from which engine and planner compute. */
 #pragma once
 
 #include <stddef.h>

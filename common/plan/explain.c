@@ -731,8 +731,7 @@ static void explain_warn_of_schedule(struct plan *plan, const struct job_spec *s
                               "size: give model.image_size sizes by epoch"));
 }
 
-/* Checks both the rate and its equivalent for a batch of 256, because larger batches tolerate
- * higher rates. */
+/* Checks the rate and its equivalent for a batch of 256: larger batches tolerate more. */
 static void explain_warn_of_high_rate(struct plan *plan, const struct job_spec *spec)
 {
     double peak = plan->peak_lr, scaled = peak * USUAL_BATCH / (double)plan->global_batch;

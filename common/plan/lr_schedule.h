@@ -30,8 +30,7 @@ struct lr_schedule {
     int64_t run_steps; /* with phases: steps of the run, while T counts those of the schedule */
 };
 
-/* Returns base x factor x B/base_batch (lr.scaling "linear"), x its root ("sqrt"), or x 1
- * ("none"). */
+/* base x factor x B/base_batch (lr.scaling "linear"), x its root ("sqrt"), or x 1 ("none"). */
 double lr_peak(const struct job_spec *spec, int64_t global_batch);
 
 /* Returns lr.start, or else lr.base, but at most the peak. */

@@ -109,8 +109,7 @@ double plan_steps_until(const struct plan *plan, double epochs);
 int64_t plan_images_of_steps(const struct plan *plan, int64_t from, int64_t to);
 /* Images per step, averaged over the run; in evaluation global_batch. */
 double plan_mean_batch(const struct plan *plan);
-/* Returns whether something that happens every `every_epochs` epochs (0: never) is due after
- * `steps` steps. */
+/* Returns whether something done every `every_epochs` epochs (0: never) is due after `steps`. */
 bool plan_is_due(const struct plan *plan, double every_epochs, int64_t steps);
 
 /* Computation per image relative to an image of the job's largest size */

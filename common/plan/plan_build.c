@@ -287,8 +287,7 @@ static double plan_epochs_until_seen(const struct plan *plan, const struct job_s
     return fmin(own, every * ceil(epochs / every - 1e-9));
 }
 
-/* Evaluating an image costs a forward pass, a third of training it. step: averaged over sizes and
- * batches. */
+/* Evaluating an image costs a third of training it. step: averaged over sizes and batches. */
 static double plan_training_seconds(const struct plan *plan, const struct job_spec *spec,
                                     double epochs, double step)
 {

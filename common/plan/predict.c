@@ -157,8 +157,7 @@ struct predict_exchange predict_exchange(const struct job_spec *spec,
     return x;
 }
 
-/* scale: factor of the time per image. noise: factor of network times and of the slowest node's
- * excess. */
+/* scale: factor of the image's time. noise: factor of network times and the slowest's excess. */
 static double predict_step_seconds(const struct job_spec *spec, const struct plan_speed *speed,
                                    const struct plan_network *network, double scale, double noise,
                                    double slowest)

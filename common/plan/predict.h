@@ -44,8 +44,7 @@ struct plan_speed {
     char slowest[65];     /* name of the slowest node */
 };
 
-/* Returns whether the measurements differ by more than their median and so cannot predict
- * anything. */
+/* Returns whether the measurements differ by more than their median and predict nothing. */
 bool plan_speed_scatters(const struct plan_speed *speed);
 
 /* Images per second of the measured node with its batch; 0: unknown. */
@@ -92,8 +91,7 @@ struct predict_exchange {
 struct predict_exchange predict_exchange(const struct job_spec *spec,
                                          const struct plan_network *network, double image_seconds);
 
-/* Predicts the seconds of a step with bounds; low is faster. Returns false if the speed is
- * unknown. */
+/* Predicts the seconds of a step with bounds; low is faster. False: the speed is unknown. */
 bool predict_step(const struct job_spec *spec, const struct plan_speed *speed,
                   const struct plan_network *network, struct plan_band *seconds);
 
@@ -105,8 +103,7 @@ bool predict_epochs_to_target(int64_t global_batch, struct plan_band *epochs);
 /* Returns why the prediction is less certain than the table; NULL: it is not. */
 const char *predict_epochs_doubt(int64_t global_batch);
 
-/* Returns whether the table applies: ResNet-50, 1000 classes at 224, number of images as in
- * ImageNet. */
+/* Returns whether the table applies: ResNet-50, 1000 classes at 224, as many images. */
 bool predict_table_applies(const struct job_spec *spec, int64_t train_images);
 
 #define PREDICT_TARGET_LOW  0.74 /* lowest target to which the table's 75.9 % is applied */

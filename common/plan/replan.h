@@ -24,7 +24,6 @@ void replan_position(const struct plan *plan, int64_t schedule_step, int64_t fir
  * *schedule_step steps are done, and the images of later steps of the epoch are at their positions
  * + *image_shift (loader.h, first_epoch_shift). Exact if the global batch is that of the
  * checkpoint. With another one the next step begins at the first unused image, and the epoch drops
- * at most one more partial batch. With data.locality node each node has its share of the images and
- * of the shift. */
+ * at most one more partial batch. With data.locality node each node has its share of both. */
 void replan_place(int64_t epoch, int64_t epoch_images, const struct plan *plan,
                   int64_t *schedule_step, int64_t *image_shift);

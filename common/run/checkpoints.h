@@ -39,6 +39,5 @@ bool checkpoint_step(const char *name, int64_t *step);
  * checkpoint has is missing, or a name leads out of the folder. */
 json_t *checkpoint_files(const json_t *state);
 
-/* Computes the digest ("xxh128") of the values in state.json except the digest itself; white space
- * is irrelevant. */
+/* Computes the digest ("xxh128") of state.json's other values; white space is irrelevant. */
 void checkpoint_state_digest(const json_t *state, char hex[DIGEST_BYTES]);

@@ -12,6 +12,5 @@
 const json_t *provenance_attempt(const json_t *file);
 
 /* Compares attempts (NULL: unknown). Returns a new array of {"what": "machines.cpu", "words":
- * "processor", "values": [text or null], "may_change_bits"} with an item for each fact that
- * differs. */
+ * "processor", "values": [text or null], "may_change_bits"}, an item for each difference. */
 json_t *provenance_differences(const json_t *const *attempts, size_t count);

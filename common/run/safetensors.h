@@ -29,8 +29,7 @@ size_t safetensors_bytes(const struct safetensors_tensor *t);
 
 typedef void safetensors_fill(size_t i, void *data, void *context);
 
-/* Replaces a file atomically; on an error the old file stays. Returns ERR_NO_SPACE if the disk is
- * full. */
+/* Replaces a file atomically; on an error the old file stays. ERR_NO_SPACE: disk full. */
 int safetensors_write(const char *path, const struct safetensors_tensor *tensors, size_t count,
                       const struct safetensors_meta *meta, size_t meta_count,
                       safetensors_fill *fill, void *context, struct error *e);
@@ -38,8 +37,7 @@ int safetensors_write(const char *path, const struct safetensors_tensor *tensors
 struct safetensors;
 
 /* Opens a regular file and checks it completely: header, dtypes, shapes against offsets, no holes,
- * overlap or trailing bytes. Returns ERR_CORRUPT with file and offset, or ERR_UNSUPPORTED for
- * another dtype. */
+ * overlap or trailing bytes. ERR_CORRUPT with file and offset, or ERR_UNSUPPORTED (dtype). */
 int safetensors_open(const char *path, struct safetensors **out, struct error *e);
 
 /* Like safetensors_open, for a descriptor, of which it takes ownership even on an error. path is

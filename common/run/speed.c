@@ -41,8 +41,7 @@ static void speed_read_model_name(void)
     free(name);
 }
 
-/* Cached, because the kernel generates the file for each read, and the daemon asks for each
- * submission. */
+/* Cached, because the kernel generates the file each time, and each submission needs it. */
 char *speed_cpu(char cpu[SPEED_CPU_BYTES])
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;

@@ -15,8 +15,7 @@
 #define SPEED_CPU_BYTES 96
 
 /* Writes a key such as "resnet50-small-32-fp32-t1": architecture, stem, image size, precision,
- * threads per worker. "-direct" is appended without model.winograd, "-w2" with model.width 2.
- * Returns key. */
+ * threads per worker; "-direct" without model.winograd, "-w2" with model.width 2. Returns key. */
 char *speed_key(const struct job_spec *spec, int64_t threads, char key[SPEED_KEY_BYTES]);
 
 /* Returns whether /proc/cpuinfo lists the flag. */

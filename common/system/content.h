@@ -1,5 +1,4 @@
-/* Recognises file types by their first bytes, for messages about unexpected files, and byte order
- * marks. */
+/* Recognises file types, for messages about unexpected files, and byte order marks. */
 #pragma once
 
 #include <stdbool.h>

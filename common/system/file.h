@@ -17,8 +17,7 @@ int file_check_regular(int fd, const char *path, struct error *e);
 const char *file_kind(mode_t mode); /* describes a file that is not regular: "a named pipe" */
 
 /* Reads a regular file of at most limit_bytes. "-" is standard input; /dev/stdin and /dev/fd/N may
- * be pipes. The caller frees *text, which is NUL-terminated. Returns ERR_TOO_LARGE, or an error of
- * file_open. */
+ * be pipes. The caller frees *text, which is NUL-terminated. Errors: ERR_TOO_LARGE, file_open's. */
 int file_read(const char *path, size_t limit_bytes, char **text, size_t *bytes, struct error *e);
 
 /* Like file_read, from a descriptor, which is always closed; path is used in messages. */
@@ -38,8 +37,7 @@ int file_path(char path[PATH_MAX], struct error *e, const char *format, ...)
 
 const char *file_base_name(const char *path); /* the part after the last "/" */
 
-/* Replaces a file: writes a temporary file in the same folder, fsync, rename, fsync of the
- * folder. */
+/* Replaces a file: a temporary file in the same folder, fsync, rename, fsync of the folder. */
 int file_write_atomic(const char *path, const void *data, size_t bytes, struct error *e);
 
 /* Like file_write_atomic, for `name` in an open folder. */
@@ -50,8 +48,7 @@ int file_write_atomic_in(int folder, const char *name, const void *data, size_t 
  * last one if the file system has no hard links. */
 int file_write_first(const char *path, const void *data, size_t bytes, struct error *e);
 
-/* Like file_write_atomic without fsync, for files that are verified and rewritten after a power
- * cut. */
+/* Like file_write_atomic without fsync, for files that are verified and can be rewritten. */
 int file_write_unsynced(const char *path, const void *data, size_t bytes, struct error *e);
 
 /* Like file_write_atomic, with mode 0600. */
@@ -66,8 +63,8 @@ int file_make_dirs_unsynced(const char *path,
                             struct error *e); /* they may be lost in a power cut */
 
 /* Sets path to the folder for regenerable files (XDG Base Directory Specification):
- * $XDG_CACHE_HOME/traind, or ~/.cache/traind. It may not exist. Returns false if neither variable
- * is set. */
+ * $XDG_CACHE_HOME/traind, or ~/.cache/traind, which may not exist. False: neither variable is
+ * set. */
 bool file_cache_folder(char path[PATH_MAX]);
 
 /* Must be called first in main. Opens descriptors 0 to 2 if they are closed, such that using them

@@ -157,8 +157,7 @@ void placement_read(const char *sys, struct placement_machine *machine)
     placement_read_sockets(sys, &all, true, machine);
 }
 
-/* Cached by CPU set, because it reads hundreds of files and the daemon calls it for each
- * submission. */
+/* Cached by CPU set: it reads hundreds of files, and the daemon calls it for each submission. */
 void placement_read_mine(struct placement_machine *machine)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

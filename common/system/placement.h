@@ -63,8 +63,7 @@ struct placement {
  * package: ..."; 0: unknown. */
 int placement_mpi_version(const char *text);
 
-/* Returns whether workers must span sockets. Open MPI 5 cannot bind such workers, so they stay
- * unbound. */
+/* Returns whether workers must span sockets, which Open MPI 5 cannot bind: they stay unbound. */
 bool placement_spans(const struct placement_machine *machine, const struct placement_wish *wish);
 
 struct placement placement_choose(const struct placement_machine *machine,

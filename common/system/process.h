@@ -14,8 +14,7 @@ bool process_stat_read(int64_t pid, struct process_stat *stat);
 
 bool process_stat_parse(const char *text, struct process_stat *stat);
 
-/* Returns a variable from /proc/PID/environ, which the caller frees; NULL: not set, or not
- * readable. */
+/* A variable from /proc/PID/environ, which the caller frees; NULL: not set, or not readable. */
 char *process_variable(int64_t pid, const char *name);
 
 static inline bool process_has_ended(const struct process_stat *stat)
@@ -36,12 +35,10 @@ void process_forbid_core_dump(void);
 /* Restores the limit in a child process. Async-signal-safe. */
 void process_allow_core_dump(void);
 
-/* The digest made by the linker (ELF note NT_GNU_BUILD_ID) distinguishes builds of the same
- * version. */
+/* The digest made by the linker (ELF note NT_GNU_BUILD_ID) identifies a build. */
 #define PROCESS_BUILD_ID_BYTES 65 /* hex digits and the NUL; longer ones are truncated */
 
-/* Called for the program (with name "") and each shared library. hex: "" if there is no build
- * id. */
+/* Called for the program (name "") and each shared library. hex: "" if it has no build id. */
 typedef void process_build_id_visit(void *context, const char *name, const char *hex);
 void process_build_id_each(process_build_id_visit *visit, void *context);
 

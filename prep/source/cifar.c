@@ -1,7 +1,6 @@
 /* CIFAR-10 and CIFAR-100 in their binary version (https://www.cs.toronto.edu/~kriz/cifar.html). A
- * record is the label (in CIFAR-100 the coarse and the fine label, of which the latter is used),
- * followed by 1024 bytes each of red, green and blue. Reads the downloaded archive or the folder in
- * it. */
+ * record is the label (in CIFAR-100 the coarse and the fine one, of which the latter is used), then
+ * 1024 bytes each of red, green and blue. Reads the downloaded archive or the folder in it. */
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>

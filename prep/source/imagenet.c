@@ -152,8 +152,7 @@ static int imagenet_take_class(struct source_class_list *list, const struct tar 
     return 0;
 }
 
-/* Unmaps what was read, because the page of each header would stay in memory: 5 GB for 1.3 million
- * images. */
+/* Unmaps what was read: the pages of 1.3 million headers would take 5 GB of memory. */
 static void imagenet_forget_pages(const struct tar *t, uint64_t offset, uint64_t bytes)
 {
     uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), start = offset - offset % page;

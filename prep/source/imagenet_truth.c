@@ -130,8 +130,7 @@ static bool imagenet_truth_matlab_text(matvar_t *synsets, const char *field, siz
     return used > 0;
 }
 
-/* Maps each ILSVRC2012_ID to its synset; only 1000 of them are classes, the others are groups of
- * classes. */
+/* Maps each ILSVRC2012_ID to its synset; only 1000 of them are classes, others are groups. */
 static int imagenet_truth_take_synsets(struct imagenet_truth *t, matvar_t *synsets,
                                        char (*of_id)[SYNSET_BYTES], int ids)
 {

@@ -15,7 +15,6 @@ int encoder_create(struct encoder **out, struct error *e);
 void encoder_destroy(struct encoder *c); /* accepts NULL */
 
 /* Encodes pixels: (height, width, channels), channels 1 or 3 (RGB). Below ENCODE_QUALITY_BEST
- * colour has half the resolution, as in most photographs. *jpeg is valid until the next call.
- * Deterministic. */
+ * colour has half the resolution. *jpeg is valid until the next call. Deterministic. */
 int encode(struct encoder *c, const uint8_t *pixels, int width, int height, int channels,
            int quality, const uint8_t **jpeg, size_t *bytes, struct error *e);

@@ -1,5 +1,4 @@
-/* The output folder, which one process at a time may write. It is complete only if it has a
- * manifest. */
+/* The output folder, written by one process at a time. Without a manifest it is incomplete. */
 #pragma once
 
 #include <stdbool.h>

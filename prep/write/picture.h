@@ -18,7 +18,6 @@ int picture_maker_create(const struct picture_options *options, struct picture_m
 void picture_maker_destroy(struct picture_maker *m); /* accepts NULL */
 
 /* Sets width, height, channels, jpeg and jpeg_bytes of *x; the bytes are valid until the next call.
- * Returns ERR_CORRUPT, ERR_TOO_LARGE over JPEG_PIXELS_MAX, or ERR_UNSUPPORTED for another kind of
- * JPEG. */
+ * ERR_CORRUPT, ERR_TOO_LARGE (JPEG_PIXELS_MAX) or ERR_UNSUPPORTED (kind of JPEG). */
 int picture_make(struct picture_maker *m, const struct source_image *in, struct tf_example *x,
                  struct error *e);

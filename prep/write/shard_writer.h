@@ -11,8 +11,7 @@ int shard_writer_create(const char *path, struct shard_writer **out, struct erro
 
 int shard_writer_put(struct shard_writer *w, const struct tf_example *x, struct error *e);
 
-/* Syncs the file, returns its size and digest, and frees the writer. After an error the file is
- * removed too. */
+/* Syncs the file, returns its size and digest, and frees the writer. An error removes the file. */
 int shard_writer_finish(struct shard_writer *w, uint64_t *bytes, char hex[DIGEST_BYTES],
                         struct error *e);
 void shard_writer_abandon(struct shard_writer *w); /* closes and removes the file; accepts NULL */

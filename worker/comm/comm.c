@@ -66,8 +66,7 @@ static int comm_learn_hosts(struct traincomm *c)
     return status;
 }
 
-/* For tests and measurements, TRAINCOMM_HOST_RANKS=N treats every N ranks of a machine as a machine
- * of their own. */
+/* For tests, TRAINCOMM_HOST_RANKS=N treats every N ranks of a machine as a machine. */
 static void comm_find_node(struct traincomm *c)
 {
     const char *text = getenv("TRAINCOMM_HOST_RANKS");
@@ -249,8 +248,6 @@ void comm_barrier(MPI_Comm comm)
     MPI_Ibarrier(comm, &request);
     comm_wait_request(&request);
 }
-
-/* ---- clocks and shared memory */
 
 #define PINGS 50 /* round trips; the fastest determines the offset */
 #define TAG   2

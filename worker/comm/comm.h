@@ -39,8 +39,7 @@ void comm_wait_request(MPI_Request *request);
 /* Pauses or yields. Call it after a poll without success; polls: number of such polls so far. */
 void comm_back_off(const struct traincomm *c, int polls);
 
-/* Sleeps until all ranks of comm have arrived, so that the MPI collective that follows need not
- * spin. */
+/* Sleeps until all ranks have arrived, so that the MPI collective that follows need not spin. */
 void comm_barrier(MPI_Comm comm);
 
 static inline void comm_span(const struct traincomm *c, const char *what, int number, double start,

@@ -32,8 +32,7 @@ void exchange_free(struct exchange *x)
     free(x->from);
 }
 
-/* Space for the received data, and in bf16 also for the sent data. Each level may round its parts
- * up. */
+/* Space for received data, and in bf16 for sent data. Each level may round its parts up. */
 size_t exchange_scratch(const struct exchange *x, size_t n)
 {
     return n + (size_t)x->size * (size_t)(x->levels + 1);
@@ -43,8 +42,6 @@ int exchange_rounds(const struct exchange *x)
 {
     return sum_levels_rounds(x->size, x->narrow);
 }
-
-/* ---- partners and ranges */
 
 static struct extent exchange_split(struct extent whole, int parts, int part)
 {
@@ -111,8 +108,6 @@ static char *exchange_received(const struct exchange *x, const struct exchange_t
 
     return (char *)t->scratch + exchange_width(x) * (place + (x->narrow ? t->n : 0));
 }
-
-/* ---- messages */
 
 static MPI_Request *exchange_next(struct exchange_transfer *t)
 {

@@ -39,8 +39,7 @@ struct exchange_transfer {
 };
 #define EXCHANGE_TAGS (2 * SUM_LEVELS_MAX)
 
-/* Takes exclusive ownership of comm. Returns -1 if out of memory; call exchange_free in that case
- * too. */
+/* Takes ownership of comm. Returns -1 if out of memory; call exchange_free even then. */
 int exchange_create(struct exchange *x, MPI_Comm comm, bool narrow);
 void exchange_free(struct exchange *x); /* accepts a zeroed struct. Collective */
 
@@ -50,8 +49,7 @@ size_t exchange_scratch(const struct exchange *x, size_t n);
 /* Number of consecutive rounds of messages of a transfer. */
 int exchange_rounds(const struct exchange *x);
 
-/* The caller sets at, n, scratch and tag. All ranks must begin transfers with the same tags and n,
- * in any order. */
+/* The caller sets at, n, scratch and tag. All ranks use the same tags and n, in any order. */
 void exchange_begin(const struct exchange *x, struct exchange_transfer *t);
 
 /* Does what is possible without waiting. Returns false if that was nothing. */

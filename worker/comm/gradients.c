@@ -91,8 +91,6 @@ static bool gradients_leads(const struct traincomm_gradients *g)
     return g->c->host_rank < g->leaders;
 }
 
-/* ---- stages of a bucket */
-
 static void gradients_begin_exchange(struct traincomm_gradients *g, struct bucket *b,
                                      unsigned number)
 {
@@ -147,8 +145,6 @@ static bool gradients_advance_bucket(struct traincomm_gradients *g, unsigned num
         return false;
     }
 }
-
-/* ---- all buckets */
 
 static bool gradients_under_way(const struct traincomm_gradients *g)
 {
@@ -240,8 +236,6 @@ static void gradients_finish_buckets(struct traincomm_gradients *g)
     atomic_store(&g->ready_from, g->count);
 }
 
-/* ---- the library's thread */
-
 static bool gradients_has_work(const struct traincomm_gradients *g)
 {
     return g->drive == TRAINCOMM_DRIVE_THREAD && !atomic_load(&g->driver.paused) &&
@@ -304,8 +298,6 @@ static void gradients_driver_end(struct driver *d)
     pthread_mutex_destroy(&d->lock);
     pthread_cond_destroy(&d->wake);
 }
-
-/* ---- create and destroy */
 
 /* Values of which the minimum over all ranks applies */
 enum { LEAST_RANKS, LEAST_THREADS, LEAST_STATUS, LEAST_DRIVER, LEAST };
@@ -430,8 +422,6 @@ void traincomm_gradients_destroy(struct traincomm_gradients *g)
     free(g);
 }
 
-/* ---- choice of the driver */
-
 static bool gradients_trial_ended(const struct drive_trial *t)
 {
     return t->drives == 1 || t->round > t->drives * TRIAL_ROUNDS;
@@ -505,8 +495,6 @@ bool traincomm_gradients_describe(const struct traincomm_gradients *g, char *tex
     snprintf(text, bytes, "%s", line);
     return decided;
 }
-
-/* ---- a round */
 
 void traincomm_gradients_ready(struct traincomm_gradients *g, size_t offset)
 {

@@ -105,8 +105,6 @@ void host_sum_destroy(struct host_sum *h)
     host_sum_free(h);
 }
 
-/* ---- progress of other ranks */
-
 unsigned host_sum_events(const struct host_sum *h)
 {
     return atomic_load(&h->events->count);
@@ -125,8 +123,7 @@ void host_sum_wait(const struct host_sum *h, unsigned events)
     atomic_fetch_sub(&h->events->sleepers, 1);
 }
 
-/* Publishes the completion of a step. Earlier writes of this rank are visible to a rank that reads
- * it. */
+/* Publishes the completion of a step, and with it what this rank wrote before. */
 static void host_sum_publish_step(const struct host_sum *h, atomic_uint *step, unsigned done)
 {
     atomic_store(step, done);
@@ -144,8 +141,6 @@ static bool host_sum_is_past(const atomic_uint *step, unsigned bucket)
 {
     return (int)(atomic_load_explicit(step, memory_order_acquire) - bucket) > 0;
 }
-
-/* ---- the steps */
 
 static float *host_sum_slot_of(const struct host_sum *h, unsigned bucket, int rank)
 {

@@ -38,6 +38,5 @@ bool host_sum_collect(struct host_sum *h, unsigned bucket, float *at, size_t n);
 /* Number of steps completed by all ranks of the machine; wraps. */
 unsigned host_sum_events(const struct host_sum *h);
 
-/* Waits until host_sum_events differs from `events`: spins if there is a core for each rank, then
- * sleeps. */
+/* Waits until host_sum_events differs from `events`: spins if there are cores, then sleeps. */
 void host_sum_wait(const struct host_sum *h, unsigned events);

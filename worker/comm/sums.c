@@ -55,8 +55,6 @@ static void sums_share(const struct sums_task *task, size_t n, sums_body *body)
     body(task, 0, n);
 }
 
-/* ---- fp32 */
-
 static void sums_pairs(const float *const *from, int ranks, size_t at, size_t n, float *sum)
 {
     float other[BLOCK_FLOATS];
@@ -106,8 +104,6 @@ void sums_copy(const float *from, float *to, size_t n)
 {
     sums_share(&(struct sums_task){.fp32 = &from, .to_fp32 = to}, n, sums_copied);
 }
-
-/* ---- bf16 */
 
 static sums_bf16_t sums_rounded(float x)
 {

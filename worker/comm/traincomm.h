@@ -57,7 +57,7 @@ void traincomm_mpi_version(char *text, size_t bytes);
 
 struct traincomm; /* the ranks that train together */
 
-/* Joins all ranks that mpirun started. Starts MPI if necessary; traincomm_finalize then ends it.
+/* Joins all ranks started by mpirun. Starts MPI if necessary; traincomm_finalize ends it then.
  * Collective. */
 int traincomm_init(struct traincomm **out);
 
@@ -97,9 +97,9 @@ void traincomm_reduce(struct traincomm *c, enum traincomm_op op, double *values,
 /* Collects `bytes` bytes (at most 1 GiB) of each rank on all ranks, in all: (size, bytes). */
 void traincomm_all_gather(struct traincomm *c, const void *mine, size_t bytes, void *all);
 
-/* Concatenates the bytes of all ranks, whose numbers may differ, on rank 0. There the caller frees
- * *all with free(); on the other ranks *all and *all_bytes become NULL and 0. An error is the same
- * on every rank. */
+/* Concatenates the bytes of all ranks, whose numbers may differ, on rank 0, where the caller frees
+ * *all with free(); on other ranks *all and *all_bytes become NULL and 0. An error is the same on
+ * every rank. */
 int traincomm_gather(struct traincomm *c, const void *mine, size_t bytes, void **all,
                      size_t *all_bytes);
 

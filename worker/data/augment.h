@@ -83,6 +83,5 @@ int augment_apply(struct augmenter *a, enum job_preprocess family, const struct 
  * all accumulated batches of the step. */
 double mixup_lambda(double alpha, int64_t seed, int64_t epoch, int64_t step);
 
-/* Sets to[i] = lambda from[i] + (1 - lambda) from[n-1-i] for n images of `floats` numbers. `to` may
- * be `from`. */
+/* Sets to[i] = lambda from[i] + (1 - lambda) from[n-1-i]. `to` may be `from`. */
 void mixup_images(float *to, const float *from, int n, size_t floats, double lambda);

@@ -64,8 +64,7 @@ static void decode_plan_image(const struct loader_config *c, int size, int64_t e
     }
 }
 
-/* Files of class folders may have any supported format, recognised by content; shards contain
- * JPEGs. */
+/* Files in class folders may have any supported format; shards contain JPEGs. */
 static int decode_pixels(struct decode_scratch *s, const struct loader_config *c, int size,
                          int64_t epoch, int64_t index, const struct dataset_image *image,
                          float *out, struct error *e)

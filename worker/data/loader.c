@@ -26,8 +26,7 @@
 #define JUDGED_FROM      100 /* images read before the share of bad ones is checked */
 #define BAD_SHARE_MAX    0.01
 #define SUBSTITUTE_TRIES 32
-/* A thread is added if the caller waits longer than this share of its time per batch and than this
- * time. */
+/* A thread is added if the caller waits longer than this share of its work and this time. */
 #define WAIT_SHARE   0.02
 #define WAIT_SECONDS 1e-3
 
@@ -69,8 +68,6 @@ struct loader {
     bool failed;
     struct error failure;
 };
-
-/* ---- filling */
 
 static void *loader_image_at(const struct slot *s, int i)
 {
@@ -121,8 +118,7 @@ static void loader_copy_image(struct slot *s, int to, int from)
     s->indices[to] = s->indices[from];
 }
 
-/* Replaces bad image i by another image of the batch, or, if all are bad, by the next good one of
- * the data set. */
+/* Replaces bad image i by another one of the batch or, if all are bad, of the data set. */
 static void loader_substitute(struct loader *l, struct decode_scratch *scratch, struct slot *s,
                               int i)
 {
@@ -181,8 +177,7 @@ static double loader_lambda_of(const struct loader *l, const struct slot *s)
 {
     if (l->config.mixup <= 0 || l->config.role != DATASET_TRAIN)
         return 1;
-    /* With epoch_images the ranks may be in different epochs at a step, but must use the same
-     * weight. */
+    /* With epoch_images ranks may be in different epochs at a step, but need the same weight. */
     int64_t epoch = l->config.epoch_images ? 0 : s->batch.epoch;
     return mixup_lambda(l->config.mixup, l->config.seed, epoch, s->batch.step);
 }
@@ -286,8 +281,6 @@ static void *loader_prefetch(void *argument)
     decode_scratch_free(&scratch);
     return NULL;
 }
-
-/* ---- create and destroy */
 
 static int64_t loader_step_images(const struct loader_config *c, int batch)
 {
@@ -490,8 +483,6 @@ void loader_destroy(struct loader *l)
     pthread_mutex_destroy(&l->lock);
     free(l);
 }
-
-/* ---- next batch */
 
 static void loader_release_last(struct loader *l)
 {

@@ -7,8 +7,7 @@ static struct rng_permutation sampler_order_of(const struct loader_config *c, in
     return rng_permutation(c->images, rng_stream(c->seed, epoch, 0, RNG_SHUFFLE));
 }
 
-/* Returns the position, among this rank's steps, of the batch's first image if `step` started an
- * epoch. */
+/* Position, among this rank's steps, of the batch's first image if `step` started an epoch. */
 static int64_t sampler_first_position(const struct loader_config *c, int64_t k, int64_t step,
                                       int images)
 {

@@ -1,5 +1,4 @@
-/* Selects the images of a rank's batches in the order described in loader.h. Stateless and
- * thread-safe. */
+/* Selects the images of a rank's batches, in the order of loader.h. Stateless, thread-safe. */
 #pragma once
 
 #include "worker/data/loader_config.h"

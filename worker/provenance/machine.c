@@ -57,8 +57,7 @@ static void machine_add_library(void *context, const char *name, const char *hex
         json_object_set_new(context, name, json_text_or_null(hex));
 }
 
-/* Environment variables that affect kernels, threads, libraries and communication. "NAME*" is a
- * prefix. */
+/* Variables that affect kernels, threads, libraries and communication. "NAME*" is a prefix. */
 static bool machine_reports_variable(const char *variable)
 {
     static const char *const names[] = {
@@ -123,8 +122,6 @@ json_t *machine_data(const char *path, const struct dataset *data)
                      "images", (json_int_t)digest.images, "xxh128", digest.hex, "changed",
                      json_number(digest.changed));
 }
-
-/* ---- train-worker --provenance */
 
 /* Executes this program again with the job's environment variables, because libraries read them
  * when they are loaded. */

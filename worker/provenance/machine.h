@@ -12,8 +12,7 @@
  * schema/api/provenance.json, without hosts and ranks. in_bf16: the job computes in bf16. */
 json_t *machine_facts(bool in_bf16);
 
-/* Returns a new value {"path", "images", "xxh128", "changed"} about an open data set; JSON null if
- * data is NULL. */
+/* Returns a new {"path", "images", "xxh128", "changed"} of an open data set; JSON null for NULL. */
 json_t *machine_data(const char *path, const struct dataset *data);
 
 /* Implements train-worker --provenance: prints what a run of this job would use on this machine

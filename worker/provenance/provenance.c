@@ -19,8 +19,6 @@
 #define FORMAT      1
 #define HOSTS_NAMED 64 /* listed per kind of machine */
 
-/* ---- the machines */
-
 /* Returns the facts on the first rank of each machine, NULL on other ranks. */
 static char *provenance_facts_of_this(const struct run *r)
 {
@@ -109,8 +107,6 @@ static int provenance_gather_machines(struct run *r, json_t **machines, struct e
     return 0;
 }
 
-/* ---- inputs */
-
 /* Returns the digest of a JSON document, independent of white space. Steals the reference. */
 static json_t *provenance_digest_of_json(json_t *value)
 {
@@ -147,8 +143,7 @@ static json_t *provenance_init(const struct run *r)
                      "xxh128", provenance_digest_of_file(r->init_path));
 }
 
-/* Returns what determines the bits of the gradients' sums and is known at the start; NULL with one
- * rank. */
+/* Returns what is known at the start of the order of the gradients' sums; NULL with one rank. */
 static const char *provenance_way_of(const struct run *r,
                                      const struct traincomm_gradients *gradients)
 {
@@ -180,8 +175,6 @@ static json_t *provenance_attempt_facts(const struct run *r, const char *way, js
         machine_data(r->spec->data.train, r->train_data), "eval",
         machine_data(r->spec->data.eval, r->eval_data), "result");
 }
-
-/* ---- the file */
 
 static json_t *provenance_earlier_attempts(const char *path, const json_t *mine)
 {
@@ -230,8 +223,6 @@ int provenance_begin(struct run *r, const struct traincomm_gradients *gradients,
     }
     return run_agree(r, status, e); /* writing the warning may fail too */
 }
-
-/* ---- the run */
 
 void provenance_step(struct run *r, int64_t step, double loss, double grad_norm)
 {

@@ -1,7 +1,6 @@
 /* RUN/provenance.json: what each attempt was computed with, to explain why the bits of two runs of
  * a job are the same or differ (schema/api/provenance.json, "Provenance"). Rank 0 writes it before
- * the first step, and adds the digests of the results at the end. If it cannot be written, the run
- * only warns. */
+ * the first step and adds the digests of the results at the end. Errors are warnings. */
 #pragma once
 
 #include "worker/run.h"

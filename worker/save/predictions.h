@@ -1,5 +1,4 @@
-/* attempt-N/predictions.csv: file,label,top1,p, with one line per image in the order of the data
- * set */
+/* attempt-N/predictions.csv: file,label,top1,p, a line per image in the order of the data set */
 #pragma once
 
 #include "worker/data/loader.h"

@@ -30,8 +30,7 @@ struct rank_tensor {
     size_t offset, channels; /* channels: length of a row */
 };
 
-/* Shared memory of this machine with one row per rank: its number, its statistics, and those of the
- * EMA */
+/* Shared memory of this machine with one row per rank: number, statistics, those of the EMA */
 struct rank_rows {
     struct run *run;
     struct traincomm_shared *shared;
@@ -73,8 +72,6 @@ static void rank_statistics_close_rows(struct rank_rows *rows)
     traincomm_shared_destroy(rows->shared);
     free(rows->tensors);
 }
-
-/* ---- the file */
 
 static void rank_statistics_list_tensors(struct rank_rows *rows)
 {
@@ -171,8 +168,6 @@ int rank_statistics_save(struct run *r, const char *folder, json_t *digests, str
     rank_statistics_close_rows(&rows);
     return status ? status : run_agree(r, rank_statistics_gather_digests(r, hex, digests, e), e);
 }
-
-/* ---- resume */
 
 static float *rank_statistics_read_tensor(struct safetensors *file, const struct rank_tensor *t,
                                           int64_t ranks, const char *path, struct error *e)

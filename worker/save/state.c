@@ -30,8 +30,7 @@ static json_t *state_evaluation_to_json(const struct run_state *s)
                      json_number_or_null(s->ttt_seconds));
 }
 
-/* The job keys that must not change during a run. If they differ, the checkpoint belongs to another
- * job. */
+/* Job keys that must not change: if they differ, the checkpoint belongs to another job. */
 static json_t *state_identity_of(const struct job_spec *spec)
 {
     static const char *const pointers[][2] = {

@@ -28,9 +28,8 @@ struct evaluation {
     double raw_top1, raw_top5, raw_loss;
 };
 
-/* Digest of a sequence of numbers: each step digests the previous digest and the new numbers, so
- * that a resumed run ends with the same digest. "": empty; CHAIN_UNKNOWN: resumed from a checkpoint
- * without it. */
+/* Digest of a sequence of numbers: each step digests the previous digest and new numbers, so that a
+ * resumed run ends with the same digest. "": empty; CHAIN_UNKNOWN: resumed without it. */
 struct digest_chain {
     char hex[DIGEST_BYTES];
 };
@@ -66,9 +65,8 @@ struct run_state {
     struct model_tuning tuning; /* algorithms of the convolutions, which affect the last bits */
 };
 
-/* Writes folder/state.json with the keys of the job that must not change, and the digests of all
- * files (common/digest.h). digests: those of files that other ranks wrote; the others are added to
- * it. */
+/* Writes folder/state.json with the job keys that must not change, and the digests of all files
+ * (common/digest.h). digests: those of files that other ranks wrote; others are added to it. */
 int run_state_write(const struct run_state *s, const struct job_spec *spec, const char *folder,
                     json_t *digests, struct error *e);
 
@@ -79,7 +77,7 @@ int run_state_read(const char *folder, const struct job_spec *spec, struct run_s
 
 /* Finds the checkpoint for --resume. from: a folder, or "latest" for the newest valid one in
  * run_dir/checkpoints; `warnings` then gets a string about each newer one. If there is no
- * checkpoint at all, path becomes "", with a warning; if there are some but none is valid, that is
- * an error. */
+ * checkpoint at all, path becomes "", with a warning; if none of them is valid, that is an
+ * error. */
 int run_state_find(const char *run_dir, const char *from, const struct job_spec *spec,
                    char path[PATH_MAX], struct run_state *state, json_t *warnings, struct error *e);

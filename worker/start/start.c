@@ -109,11 +109,8 @@ static int start_report_run(struct run *r, struct error *e)
     return status;
 }
 
-/* ---- threads */
-
-/* Sets the number of OpenMP threads. wanted: cluster.threads_per_worker; 0: the number of cores
- * (smt: hardware threads) that this rank is bound to, or its share of the machine if unbound.
- * Collective. */
+/* Sets the number of OpenMP threads. wanted: cluster.threads_per_worker; 0: the cores (smt:
+ * hardware threads) that this rank is bound to, or its share of the machine. Collective. */
 static int start_threads(struct traincomm *comm, int wanted, bool smt)
 {
     struct placement_machine mine, machine;
@@ -131,8 +128,7 @@ static int start_threads(struct traincomm *comm, int wanted, bool smt)
     return threads;
 }
 
-/* Finds a CPU that no rank of this machine computes on; ranks with the same CPUs get different
- * ones. */
+/* Finds a CPU that no rank computes on; ranks with the same CPUs get different ones. */
 static int start_find_spare_cpu(struct run *r, struct error *e)
 {
     int me = traincomm_host_rank(r->comm), ranks = 0, rank = 0;
@@ -181,8 +177,6 @@ static int start_choose_comm_cpu(struct run *r, struct error *e)
     sched_setaffinity(0, sizeof before, &before);
     return 0;
 }
-
-/* ---- model */
 
 static int start_load_init(struct run *r, struct error *e)
 {

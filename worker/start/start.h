@@ -17,7 +17,7 @@ struct start_options {
 };
 
 /* Starts a run up to and including the run_start event. All ranks return the same error;
- * r->failed_at then says where it occurred. The caller must call run_destroy on r in any case.
+ * r->failed_at then says where it occurred. The caller must call run_destroy in any case.
  * Collective. */
 int start_run(const struct start_options *options, struct traincomm *comm, struct run *r,
               struct error *e);

@@ -135,8 +135,6 @@ static int start_job_fit_world(struct job_spec *spec, int world, bool resumes, s
                      (long long)wanted, world, world == 1 ? "was" : "were", (long long)wanted);
 }
 
-/* ---- the job in the run directory */
-
 static json_t *start_job_as_stored(const struct job_spec *spec)
 {
     json_t *document = job_spec_to_json(spec);
@@ -226,8 +224,6 @@ int start_job(struct run *r, const char *path, bool resumes, struct error *e)
         status = start_job_check_run_dir(r, path, e);
     return run_agree(r, status, e);
 }
-
-/* ---- data and plan */
 
 static int start_data_open(const char *path, enum dataset_role role, struct dataset_part part,
                            struct dataset **data, struct error *e)
@@ -351,8 +347,7 @@ static int start_data_open_weights(const struct run *r, struct safetensors **wei
     return *r->init_path ? weights_open(r->init_path, path, weights, e) : 0;
 }
 
-/* The daemon has compared the classes when it made the plan, but the data may have changed
- * since. */
+/* The daemon compared the classes when it made the plan, but the data may have changed. */
 static int start_data_check_classes(struct run *r, struct error *e)
 {
     const struct job_spec *s = r->spec;
@@ -380,8 +375,7 @@ static const char *const plan_keys[] = {"train_images", "global_batch", "train_s
                                         "warmup_steps", "peak_lr",      "start_lr"};
 #define PLAN_KEYS (sizeof plan_keys / sizeof plan_keys[0])
 
-/* A resumed run with a new plan replaces plan.json; the folder of the earlier attempt keeps the old
- * one. */
+/* A resumed run with a new plan replaces plan.json; the earlier attempt's folder keeps the old. */
 static int start_data_check_against_stored_plan(const struct run *r, const char *path,
                                                 const json_t *mine, struct error *e)
 {

@@ -7,6 +7,6 @@
  * run directory that belongs to another job. Collective. */
 int start_job(struct run *r, const char *path, bool resumes, struct error *e);
 
-/* Opens the data and counts the images; makes the plan, or compares it with the stored one.
+/* Opens the data, counts the images, and makes the plan or compares it with the stored one.
  * Collective. */
 int start_data(struct run *r, struct error *e);

@@ -86,8 +86,6 @@ void binding_cpus_to_text(const cpu_set_t *cpus, char *text, size_t bytes)
     }
 }
 
-/* ---- problems */
-
 #define REMEDY                                                                                     \
     "start with mpirun --map-by slot:PE=%d --bind-to core, or in Slurm srun --cpus-per-task=%d "   \
     "--cpu-bind=cores"
@@ -197,8 +195,7 @@ static bool binding_check_machine(const struct binding *ranks, const char *const
     return true;
 }
 
-/* Returns NULL if the rank got the binding that the job requested. here: all CPUs that ranks of its
- * host may use. */
+/* Returns NULL if the rank got the requested binding. here: all CPUs of ranks on its host. */
 static const char *binding_what_differs(const struct binding *b, const cpu_set_t *here,
                                         const struct placement_wish *asked)
 {

@@ -26,8 +26,7 @@ void energy_destroy(struct energy *energy); /* accepts NULL */
 
 struct energy_part energy_now(struct energy *energy);
 
-/* Rank 0 writes an `energy` event if one is due or `last` is true; none if no machine's counters
- * could be read. */
+/* Rank 0 writes an `energy` event if one is due or `last`; none if nothing could be read. */
 int energy_report(struct energy *energy, struct report *report, int64_t step,
                   const struct energy_part *sum, bool last, struct error *e);
 

@@ -12,8 +12,6 @@
 #include "common/xalloc.h"
 #include "worker/check/speed.h"
 
-/* ---- layers.txt */
-
 enum { FORWARD, BACKWARD, WAYS };
 
 struct layer {
@@ -152,8 +150,6 @@ static char *profile_layer_table(const struct trace_span *spans, size_t count, i
     free(t.layers);
     return text;
 }
-
-/* ---- trace.json */
 
 #define SPANS_MAX 400000 /* over all ranks; about 100 MB, the most that viewers can open */
 

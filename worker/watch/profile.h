@@ -10,15 +10,12 @@ struct profile;
 struct profile *profile_create(struct run *r);
 void profile_destroy(struct profile *p); /* accepts NULL */
 
-/* Call before step number `step`, counted from 1. Starts tracing, or stops it and writes the
- * files. */
+/* Call before step number `step`, from 1. Starts tracing, or stops it and writes the files. */
 int profile_before_step(struct profile *p, int64_t step, struct error *e);
 
-/* Call at the end of the run. Writes the files if still tracing; warns if none of the steps was
- * reached. */
+/* Call at the end of the run. Writes the files if still tracing; warns if it never started. */
 int profile_finish(struct profile *p, struct error *e);
 
-/* Callback for traincomm_on_span: adds the spans of the all-reduce and of agreements to the
- * trace. */
+/* Callback for traincomm_on_span: adds spans of the all-reduce and of agreements. */
 void profile_comm_span(void *context, const char *what, int number, double start, double end,
                        size_t bytes);

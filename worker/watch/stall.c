@@ -124,8 +124,6 @@ static void stall_note_wait(void *context, bool waits)
     }
 }
 
-/* ---- diagnosis */
-
 struct verdict {
     enum stall_state state;
     const struct heartbeat *who; /* the rank that causes the stall; NULL: all ranks */
@@ -204,8 +202,7 @@ static bool stall_exchanges(const struct stall *s, double now)
            now - last < s->seconds / 2;
 }
 
-/* Checks for the most severe cause first: a rank that does not run, then one that the others wait
- * for. */
+/* Checks for the most severe cause first: a rank that does not run, then one waited for. */
 static struct verdict stall_judge(const struct stall *s, double now)
 {
     const struct heartbeat *p;
@@ -226,8 +223,6 @@ static struct verdict stall_judge(const struct stall *s, double now)
         return (struct verdict){STALL_EXCHANGES, NULL};
     return (struct verdict){STALL_WAITS, s->shared ? NULL : s->self};
 }
-
-/* ---- reports */
 
 static const char *stall_cause_of(enum stall_state state)
 {
@@ -414,8 +409,6 @@ static void *stall_watch(void *argument)
     pthread_mutex_unlock(&s->lock);
     return NULL;
 }
-
-/* ---- public functions */
 
 /* Returns the rank number set by the launcher, which is known before MPI starts; -1: not set. */
 static int stall_rank_by_environment(void)

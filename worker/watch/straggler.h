@@ -36,14 +36,12 @@ struct straggler {
 
 struct stragglers;
 
-/* host: (world), the lowest rank on each rank's host. Slow ranks of one host are reported
- * together. */
+/* host: (world), the lowest rank on each rank's host. Slow ranks of a host are reported once. */
 struct stragglers *stragglers_create(int world, const int *host);
 void stragglers_destroy(struct stragglers *s); /* accepts NULL */
 
-/* Adds a step, every: (world), that took step_ms. Returns true and sets *found to the slowest
- * rank if that has just become a straggler. A rank is reported again only after its excess has
- * halved. */
+/* Adds a step, every: (world), that took step_ms. Returns true and sets *found to the slowest rank
+ * if that has just become a straggler. It is reported again only after its excess halved. */
 bool stragglers_add(struct stragglers *s, const struct rank_times *every, double step_ms,
                     struct straggler *found);
 
@@ -52,12 +50,10 @@ struct host_pace {
     double busy_ms;   /* mean of its ranks */
 };
 
-/* Fills hosts (world) with the hosts, slowest first, and returns their number. host: (world), as
- * above. */
+/* Fills hosts (world) with the hosts, slowest first; returns their number. host: see above. */
 int host_paces(const struct rank_times *every, const int *host, int world, struct host_pace *hosts);
 
-/* Exchange of the step times. The benchmark tests/bench/ranks measures its cost per rank and
- * step. */
+/* Exchange of the step times. tests/bench/ranks measures its cost per rank and step. */
 
 /* What each rank sends after a step; plain doubles, so that it can be gathered. */
 struct rank_step {

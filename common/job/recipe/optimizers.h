@@ -1,5 +1,4 @@
-/* The table of optimisers, for planner, documents and engine. worker/optim/ implements their
- * arithmetic. */
+/* The table of optimisers, for planner, documents and engine. Arithmetic: worker/optim/ */
 #pragma once
 
 #include <stdbool.h>
@@ -29,13 +28,11 @@ struct optimizer_kind {
 /* Indexed by enum job_optimizer; NULL at the end. */
 const struct optimizer_kind *optimizer_kind_at(size_t i);
 
-/* Returns whether the optimiser uses the key ("/optimizer/beta1"); true for keys of other
- * groups. */
+/* Returns whether it uses the key ("/optimizer/beta1"); true for keys of other groups. */
 bool optimizer_uses(const struct optimizer_kind *kind, const char *pointer);
 
 /* Returns the default of a key for this optimiser; NULL: that of the table of keys. */
 const char *optimizer_default(const struct optimizer_kind *kind, const char *pointer);
 
-/* Sets names to the state tensors of the job's optimiser, which have an element per weight. Returns
- * their number. */
+/* Sets names to the state tensors of the job's optimiser. Returns their number. */
 size_t optimizer_states_of(const struct job_spec *spec, const char *names[OPTIMIZER_STATES_MAX]);
