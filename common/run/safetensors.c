@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/assert_always.h"
 #include "common/run/stall_report.h"
 #include "common/system/content.h"
 #include "common/system/file.h"
@@ -52,7 +53,7 @@ static json_t *safetensors_describe(const struct safetensors_tensor *t, size_t o
 
 static char *safetensors_make_header(const struct safetensors_tensor *tensors, size_t count,
                                      const struct safetensors_meta *meta, size_t meta_count,
-                                     size_t *length)
+                                     size_t *length, size_t *file_bytes)
 {
     json_t *header = json_object(), *strings = json_object();
     size_t offset = 0;
@@ -67,6 +68,7 @@ static char *safetensors_make_header(const struct safetensors_tensor *tensors, s
     }
     char *text = must_alloc(json_dumps(header, JSON_COMPACT));
     *length = (strlen(text) + 7) & ~(size_t)7;
+    *file_bytes = 8 + *length + offset;
     char *padded = xmalloc(*length + 1);
     memset(padded, ' ', *length);
     memcpy(padded, text, strlen(text));
@@ -117,12 +119,12 @@ int safetensors_write(const char *path, const struct safetensors_tensor *tensors
                       const struct safetensors_meta *meta, size_t meta_count,
                       safetensors_fill *fill, void *context, struct error *e)
 {
-    size_t length = 0;
+    size_t length = 0, bytes = 0;
     char temporary[PATH_MAX];
 
     if (file_path(temporary, e, "%s.%ld.tmp", path, (long)getpid()))
         return -ERR_INVALID;
-    char *header = safetensors_make_header(tensors, count, meta, meta_count, &length);
+    char *header = safetensors_make_header(tensors, count, meta, meta_count, &length, &bytes);
     unlink(temporary);
     int failed = 0,
         fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
@@ -133,6 +135,7 @@ int safetensors_write(const char *path, const struct safetensors_tensor *tensors
     if (!failed)
         failed = safetensors_write_tensors(fd, tensors, count, fill, context);
     free(header);
+    assert_always(failed || lseek(fd, 0, SEEK_CUR) == (off_t)bytes);
     if (!failed && fsync(fd))
         failed = errno;
     if (fd >= 0 && close(fd) && !failed)

@@ -17,6 +17,15 @@ double comm_clock(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
+void comm_assert_failed(const char *condition, const char *function)
+{
+    fprintf(stderr,
+            "libtraincomm: internal error at %s: %s is false; this is a bug of the program or "
+            "the library\n",
+            function, condition);
+    abort();
+}
+
 const char *traincomm_strerror(int error)
 {
     switch (error < 0 ? -error : error) {
@@ -94,6 +103,7 @@ int traincomm_init_from(MPI_Comm comm, struct traincomm **out)
         free(c);
         return status;
     }
+    c->magic = COMM_MAGIC;
     MPI_Comm_dup(comm, &c->comm);
     MPI_Comm_rank(c->comm, &c->rank);
     MPI_Comm_size(c->comm, &c->size);
@@ -128,6 +138,8 @@ void traincomm_finalize(struct traincomm *c)
 {
     if (!c)
         return;
+    comm_assert(c->magic == COMM_MAGIC);
+    *(volatile unsigned *)&c->magic = 0;
     MPI_Comm_free(&c->node);
     MPI_Comm_free(&c->comm);
     if (c->ends_mpi)

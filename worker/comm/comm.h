@@ -5,9 +5,17 @@
 
 #include "worker/comm/traincomm.h"
 
+/* Like assert_always (common/assert_always.h), on which the library does not depend. */
+#define comm_assert(condition)                                                                     \
+    (__builtin_expect(!!(condition), 1) ? (void)0 : comm_assert_failed(#condition, __func__))
+void comm_assert_failed(const char *condition, const char *function)
+    __attribute__((noreturn, cold));
+
 #define PIECE_BYTES_MAX ((size_t)1 << 30) /* limit of one message, because MPI counts are int */
 
+#define COMM_MAGIC 0x434f4d4d
 struct traincomm {
+    unsigned magic;
     MPI_Comm comm; /* duplicate of the caller's communicator */
     MPI_Comm node; /* the ranks of this machine */
     bool ends_mpi; /* traincomm_init started MPI, so traincomm_finalize ends it */
@@ -52,6 +60,7 @@ static inline void comm_span(const struct traincomm *c, const char *what, int nu
 /* Enclose every wait for other ranks in these two calls. */
 static inline void comm_wait_begins(const struct traincomm *c)
 {
+    comm_assert(c && c->magic == COMM_MAGIC);
     if (c->wait)
         c->wait(c->wait_context, true);
 }

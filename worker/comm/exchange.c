@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "worker/comm/comm.h"
 #include "worker/comm/sums.h"
 
 struct extent {
@@ -111,6 +112,7 @@ static char *exchange_received(const struct exchange *x, const struct exchange_t
 
 static MPI_Request *exchange_next(struct exchange_transfer *t)
 {
+    comm_assert(t->open < 2 * SUM_LEVELS_WINDOW);
     return &t->requests[t->open++];
 }
 

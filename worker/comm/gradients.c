@@ -59,7 +59,9 @@ struct driver {
     bool ends;
 };
 
+#define GRADIENTS_MAGIC 0x47524144
 struct traincomm_gradients {
+    unsigned magic;
     struct traincomm *c;
     float *gradients; /* (count), borrowed */
     size_t count, bucket_floats;
@@ -156,6 +158,7 @@ static bool gradients_begin_bucket(struct traincomm_gradients *g)
     size_t ready_from = atomic_load(&g->ready_from), n = g->sent_from - ready_from;
     struct bucket *b = &g->buckets[g->begun % SLOTS];
 
+    comm_assert(ready_from <= g->sent_from && g->begun - g->finished <= SLOTS);
     if (g->begun - g->finished == SLOTS || n == 0 || (n < g->bucket_floats && !g->all))
         return false;
     n = n < g->bucket_floats ? n : g->bucket_floats;
@@ -229,6 +232,7 @@ static void gradients_finish_buckets(struct traincomm_gradients *g)
         else
             comm_back_off(g->c, polls);
     }
+    comm_assert(g->begun == g->finished && g->sent_from == 0);
     g->stats.late_buckets += g->stats.buckets - summed;
     g->all = false;
     g->busy_since = 0;
@@ -370,6 +374,7 @@ static struct traincomm_gradients *gradients_new(struct traincomm *c, float *gra
 
     if (!g)
         return NULL;
+    g->magic = GRADIENTS_MAGIC;
     g->c = c;
     g->gradients = gradients;
     g->count = g->sent_from = count;
@@ -413,6 +418,8 @@ void traincomm_gradients_destroy(struct traincomm_gradients *g)
 {
     if (!g)
         return;
+    comm_assert(g->magic == GRADIENTS_MAGIC);
+    *(volatile unsigned *)&g->magic = 0;
     gradients_driver_end(&g->driver);
     host_sum_destroy(g->host);
     comm_wait_begins(g->c);
@@ -498,8 +505,10 @@ bool traincomm_gradients_describe(const struct traincomm_gradients *g, char *tex
 
 void traincomm_gradients_ready(struct traincomm_gradients *g, size_t offset)
 {
+    comm_assert(g && g->magic == GRADIENTS_MAGIC);
     if (g->drive == TRAINCOMM_DRIVE_WAIT)
         return;
+    comm_assert(offset <= atomic_load(&g->ready_from));
     atomic_store(&g->ready_from, offset);
     sums_use_threads(g->threads);
     if (g->drive == TRAINCOMM_DRIVE_CALLS) {
@@ -533,6 +542,7 @@ double traincomm_gradients_wait(struct traincomm_gradients *g)
 {
     double start = comm_clock(), seconds;
 
+    comm_assert(g && g->magic == GRADIENTS_MAGIC);
     comm_wait_begins(g->c);
     if (g->c->size > 1) {
         gradients_round(g, start);
@@ -547,6 +557,7 @@ double traincomm_gradients_wait(struct traincomm_gradients *g)
 
 void traincomm_gradients_stats(const struct traincomm_gradients *g, struct traincomm_stats *out)
 {
+    comm_assert(g && g->magic == GRADIENTS_MAGIC);
     *out = g->stats;
     out->machines = g->machines;
     out->leaders = g->leaders;

@@ -168,6 +168,7 @@ bool host_sum_expose(struct host_sum *h, unsigned bucket, const float *at, size_
     float *slot = host_sum_slot_of(h, bucket, h->c->host_rank);
     size_t first, end;
 
+    comm_assert(n <= h->floats);
     for (int r = 0; r < h->c->host_size; r++)
         if (!host_sum_is_past(&h->progress[r]->collected, bucket - HOST_SUM_SLOTS))
             return false;

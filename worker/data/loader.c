@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/assert_always.h"
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/number.h"
@@ -44,7 +45,9 @@ struct slot {
     struct error failure;
 };
 
+#define LOADER_MAGIC 0x4c4f4144
 struct loader {
+    unsigned magic;
     struct loader_config config;
     size_t image_bytes; /* of one image of the largest size */
     float *mixed; /* synthetic images with mixup: the mixed batch, because the slots are reused
@@ -168,7 +171,9 @@ static void loader_set_size(const struct loader *l, struct slot *s)
 static void loader_start_slot(struct loader *l, struct slot *s)
 {
     s->batch = sampler_batch(&l->config, l->filling, s->indices);
+    assert_always(s->batch.n <= loader_max_images(&l->config));
     loader_set_size(l, s);
+    assert_always(s->image_bytes <= l->image_bytes);
     s->taken = s->done = 0;
     s->failed_at = -1;
 }
@@ -198,6 +203,7 @@ static struct slot *loader_take_run(struct loader *l, int *first, int *end)
         pthread_cond_wait(&l->slot_free, &l->lock);
     if (l->stop)
         return NULL;
+    assert_always(l->released <= l->filling && l->filling < l->released + l->slot_count);
     struct slot *s = &l->slots[l->filling % l->slot_count];
     if (s->taken == 0 && !s->ready)
         loader_start_slot(l, s);
@@ -228,6 +234,7 @@ static void loader_fill_run(struct loader *l, struct decode_scratch *scratch, st
     s->done += end - first;
     l->fill_seconds += clock_monotonic() - begun;
     l->filled_images += end - first;
+    assert_always(s->done <= s->batch.n);
     bool last = s->done == s->batch.n;
     pthread_mutex_unlock(&l->lock);
     if (!last)
@@ -425,6 +432,7 @@ int loader_create(const struct loader_config *config, struct loader **out, struc
     if (rc)
         return rc;
     l = xcalloc(1, sizeof *l);
+    l->magic = LOADER_MAGIC;
     l->config = *config;
     l->image_bytes = loader_image_floats(config) * loader_number_bytes(config);
     l->slot_count = config->dataset ? config->depth + 1 : 2;
@@ -469,6 +477,7 @@ void loader_destroy(struct loader *l)
 {
     if (!l)
         return;
+    assert_object_ends(l, LOADER_MAGIC);
     pthread_mutex_lock(&l->lock);
     l->stop = true;
     pthread_cond_broadcast(&l->slot_free);
@@ -600,6 +609,7 @@ int loader_next(struct loader *l, struct loader_batch *batch, struct error *e)
     double started = clock_monotonic(), worked = l->given_at ? started - l->given_at : 0;
     struct slot *s;
 
+    assert_object(l, LOADER_MAGIC);
     *batch = (struct loader_batch){0};
     if (l->failed) {
         *e = l->failure;
@@ -646,5 +656,6 @@ int loader_next(struct loader *l, struct loader_batch *batch, struct error *e)
 
 int64_t loader_bad_images(const struct loader *l)
 {
+    assert_object(l, LOADER_MAGIC);
     return l->bad;
 }

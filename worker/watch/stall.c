@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "common/assert_always.h"
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/run/stall_report.h"
@@ -49,7 +50,9 @@ enum stall_severity {
     SEVERITY_BAD
 };
 
+#define STALL_MAGIC 0x5354414c
 struct stall {
+    unsigned magic;
     double seconds, give_up_seconds;
     struct heartbeat alone; /* this rank's state while it is not shared */
     struct heartbeat *self;
@@ -97,6 +100,7 @@ void stall_phase(struct stall *s, enum stall_phase phase)
 {
     if (!s)
         return;
+    assert_object(s, STALL_MAGIC);
     double now = clock_monotonic();
     atomic_store(&s->self->phase_at, now);
     atomic_store(&s->self->progress_at, now);
@@ -431,6 +435,7 @@ int stall_create(double seconds, double give_up_seconds, struct stall **out, str
     if (seconds <= 0)
         return 0;
     struct stall *s = xcalloc(1, sizeof *s);
+    s->magic = STALL_MAGIC;
     s->seconds = seconds;
     s->give_up_seconds = give_up_seconds;
     s->self = &s->alone;
@@ -476,6 +481,8 @@ int stall_share(struct stall *s, struct traincomm *comm, struct error *e)
 
     if (!s)
         return 0;
+    assert_object(s, STALL_MAGIC);
+    assert_always(!s->shared);
     s->alone.rank = traincomm_rank(comm);
     traincomm_on_wait(comm, stall_note_wait, s);
     stall_set_doing(s, STALL_COMPUTE);
@@ -522,6 +529,8 @@ void stall_destroy(struct stall *s)
 {
     if (!s)
         return;
+    assert_object_ends(s, STALL_MAGIC);
+    assert_always(!s->shared);
     pthread_mutex_lock(&s->lock);
     s->end = true;
     pthread_cond_signal(&s->ends);
