@@ -57,13 +57,11 @@ static inline void *array_grow(void *items, size_t count, size_t *capacity, size
     return count < *capacity ? items : array_reserve(items, count + 1, capacity, item_bytes);
 }
 
-/* Appends an item to a small array and yields it as an lvalue; count and capacity are variables.
- * Exits if out of memory. */
+/* Appends an item to a small array and yields it as an lvalue; count and capacity are variables. */
 #define array_add(items, count, capacity)                                                          \
     (*((items) = must_alloc(array_grow((items), (count), &(capacity), sizeof *(items))),           \
        &(items)[(count)++]))
 
-/* One of several arrays that share a count and a capacity */
 struct array {
     void *at;
     size_t item_bytes;

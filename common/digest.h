@@ -1,5 +1,4 @@
-/* Digests of 128 bits (XXH3) as 32 hex digits, as printed by xxh128sum. They detect changes, not
- * malicious ones. */
+/* Digests of 128 bits (XXH3) as 32 hex digits, like xxh128sum. They detect errors, not attacks. */
 #pragma once
 
 #include <stddef.h>

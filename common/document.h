@@ -8,7 +8,7 @@
 
 #include "common/problem.h"
 
-/* maximum in a list of problems; further unknown keys are ignored */
+/* Maximum in a list of problems; further unknown keys are ignored */
 #define DOCUMENT_PROBLEMS_MAX 50
 
 enum document_type {
@@ -29,7 +29,6 @@ struct document_key {
     const char *expects;  /* message for an invalid value; NULL: derived from the other members */
 };
 
-/* Returns whether `word` is one of `words`; false for NULL. */
 bool document_has_word(const char *const *words, const char *word);
 
 /* Adds the problems of an object's keys to *problems and sets defaults for missing keys. keys:

@@ -33,7 +33,6 @@ enum error_code {
     ERR_COUNT
 };
 
-/* Table of exit codes, HTTP statuses and problem+json types. */
 struct error_type {
     const char *slug; /* last part of the problem+json type, for example "not-found" */
     const char *title;

@@ -22,8 +22,8 @@ json_t *json_document_load(const char *path, struct error *e);
  * contain the error already. Returns NULL for errors: ERR_TOO_LARGE, ERR_CORRUPT or ERR_IO. */
 json_t *json_read_fd(int fd, const char *path, size_t limit_bytes, struct error *e);
 
-/* Returns a member, or fallback if object is NULL, does not have the member or has it with another
- * type. Text is borrowed. */
+/* Returns a member, or fallback if it is missing (object may be NULL) or of another type. Text is
+ * borrowed. */
 double json_get_number(const json_t *object, const char *key, double fallback);
 json_int_t json_get_integer(const json_t *object, const char *key, json_int_t fallback);
 const char *json_get_text(const json_t *object, const char *key, const char *fallback);
@@ -39,7 +39,6 @@ json_t *json_number_or_null(double value);
 json_t *json_integer_or_null(bool known, json_int_t value);
 json_t *json_text_or_null(const char *text);
 
-/* Returns the value at a pointer such as "/lr/base", or NULL. */
 const json_t *json_get_at(const json_t *document, const char *pointer);
 
 /* Sets the value (stolen) at a pointer and creates objects above it. Keys without "/" and "~". */
@@ -49,9 +48,9 @@ void json_set_at(json_t *document, const char *pointer, json_t *value);
  * differ (NULL: absent), in the order of the keys. Lists are compared as a whole. */
 void json_differences(json_t *const *values, size_t count, json_t *differences);
 
-/* Like json_dumps, but prints numbers with the fewest digits that read back as the same number.
- * flags: without JSON_REAL_PRECISION. The caller frees the result; NULL: out of memory, or not
- * representable as JSON. */
+/* Like json_dumps, but prints numbers with the fewest digits that read back as the same
+ * number. flags: without JSON_REAL_PRECISION. The caller frees it; NULL: not representable, or
+ * no memory. */
 char *json_to_text(const json_t *value, size_t flags);
 char *json_take_text(json_t *value); /* steals the reference; indented by 2 */
 /* Returns a value as text of at most 60 bytes, for a message. The caller frees it. */

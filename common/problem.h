@@ -35,7 +35,6 @@ void problems_clear(struct problems *p);
 
 bool problems_about(const struct problems *p, const char *pointer);
 
-/* Returns whether the group or a key in it has a problem. */
 bool problems_within(const struct problems *p, const char *group);
 
 /* Returns [{"pointer", "message", "suggestion"?}], as in "errors" of problem+json. */

@@ -40,8 +40,7 @@ char *text_escape_copy(const char *text, const char *keep);
  * tabs are kept in strings whose key is in `lines`, for example "sbatch note" (NULL: none). */
 void text_escape_json(json_t *value, const char *lines);
 
-/* Number of characters, as JSON Schema's maxLength counts them, and number of bytes in the first
- * `max` characters. */
+/* Number of characters, as in JSON Schema's maxLength, and bytes of the first `max` characters. */
 size_t text_length(const char *text);
 size_t text_bytes_of(const char *text, size_t max);
 

@@ -40,8 +40,7 @@ void command_free(char **strings)
     free(strings);
 }
 
-/* r->bind excludes that two bound jobs on a node both get its first cores, because one mpirun does
- * not know of the other. */
+/* Uses r->bind: with the document's, two mpirun on a node would both bind to its first cores. */
 static void command_add_placement(struct vector *v, const struct launch_request *r)
 {
     struct placement_wish wish = placement_wish_of(r->spec, r->threads);
@@ -114,8 +113,7 @@ static void command_add_kernel_choice(struct vector *v, const struct job_spec *s
         }
 }
 
-/* Open MPI passes these variables to its daemons as data, not through a shell. They override the
- * inherited ones. */
+/* Open MPI passes these variables on as data, not through a shell. They override inherited ones. */
 static void command_add_variables(struct vector *v, const struct job_spec *spec)
 {
     for (size_t i = 0; i < spec->cluster.env_count; i++) {

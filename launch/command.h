@@ -12,7 +12,6 @@ char **command_argv(const struct launch_request *request, const char *attempt_di
 /* Returns the same command, to be run by traind --launch-hosts (hosts.h). */
 char **command_on_hosts(char *const *argv, const char *attempt_dir);
 
-/* Returns the network parameters of an mpirun that uses several hosts. */
 char **command_network(const struct launch_request *request);
 
 /* Returns the agent's command with cluster.ssh_port; NULL: no agent. The caller frees it. */
@@ -27,7 +26,6 @@ char **command_variables(const struct job_spec *spec);
 char **command_environment(char *const *inherited, const struct launch_request *request,
                            const char *attempt_dir, const char *shared);
 
-/* Returns whether "NAME=value" begins with one of the prefixes. */
 bool command_has_prefix(const char *variable, const char *const *prefixes, size_t count);
 
 /* Returns a line that a POSIX shell parses into the same arguments. The caller frees it. */

@@ -8,7 +8,6 @@
 #include "common/error.h"
 #include "launch/launch.h"
 
-/* Writes attempt-N/hosts.json for hosts_launch. */
 int hosts_write(const struct launch_request *request, const char *attempt_dir, struct error *e);
 
 /* Implements traind --launch-hosts ATTEMPT_DIR MPIRUN ARGUMENT..., which the gated process
@@ -21,15 +20,13 @@ int hosts_launch(char **argv);
 
 #define HOSTS_MISSING_EXIT 3 /* exit status of hosts_launch: fewer usable hosts than nodes */
 
-/* Results of hosts_launch */
 struct hosts_found {
     char **usable; /* entries of cluster.hosts, NULL-terminated */
     size_t usable_count, problem_count;
     char *problems; /* for example "host n2 does not answer: ...; host n3 has ..." */
 };
 
-/* Returns false if there is nothing to read, as for a job without hosts. Free the result with
- * hosts_found_clear. */
+/* Returns false if there is nothing to read (no hosts). Free it with hosts_found_clear. */
 bool hosts_read(const char *attempt_dir, struct hosts_found *found);
 void hosts_found_clear(struct hosts_found *found);
 

@@ -23,7 +23,6 @@ struct slurm;
 struct slurm_job;
 struct slurm_settings;
 
-/* What to launch, and how */
 struct launch_request {
     int64_t job_id, attempt;
     const char *run_dir; /* absolute; contains job.json */
@@ -60,7 +59,6 @@ struct process_set {
     size_t count, capacity;
 };
 
-/* A started launcher: a process or a job in Slurm */
 struct launch_process {
     struct slurm_job
         *slurm; /* NULL: a process; otherwise the other members are not used (pidfd is -1) */

@@ -158,8 +158,7 @@ static bool convert_is_there(const char *path, const json_t *shard)
            st.st_size == json_integer_value(json_object_get(shard, "bytes"));
 }
 
-/* Finds the shards in the journal whose files still exist; they have their final names if the run
- * ended while renaming. */
+/* Finds the journal's shards that still exist, under the final names if renaming had begun. */
 static int64_t convert_find_done(struct job *job)
 {
     int64_t images = 0;

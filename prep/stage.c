@@ -89,7 +89,6 @@ static void stage_print_event(const struct stage *s, json_t *line)
     json_decref(line);
 }
 
-/* Limits the average rate of the whole copy. */
 static void stage_pace(struct stage *s, size_t bytes)
 {
     uint64_t rate = s->options->bandwidth_per_sec;
@@ -116,7 +115,6 @@ static void stage_make_paths(const struct stage *s, const struct manifest_shard 
               shard->file + folder + 1);
 }
 
-/* Compares a file with the manifest. */
 static int stage_is_whole(struct stage *s, const char *path, const struct manifest_shard *shard,
                           bool *whole, struct error *e)
 {
@@ -451,7 +449,6 @@ static void stage_report(struct stage *s)
                                    json_number(seconds)));
 }
 
-/* Removes the manifest and the shards that are not needed. */
 static int stage_make_room(struct stage *s, uint64_t bytes, struct error *e)
 {
     if (bytes == 0 && s->unwanted == 0)

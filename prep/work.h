@@ -36,12 +36,10 @@ struct progress {
 void progress_begin(struct progress *p, const char *what, int64_t total_images,
                     int64_t total_bytes);
 
-/* Adds to the progress and prints a line if one is due. */
 void progress_add(struct progress *p, int64_t images, int64_t bytes);
 
 void progress_end(struct progress *p);
 
 double progress_seconds(const struct progress *p);
 
-/* Prints each line as a warning. */
 void progress_warn(const char *lines);

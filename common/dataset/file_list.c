@@ -48,8 +48,7 @@ static bool list_parse_shard(const char *path, struct shard_number *s)
     return false;
 }
 
-/* Returns whether the name has such an ending, in which case other files of the folder are not part
- * of the data set. */
+/* Returns whether the name has such an ending; other files are then not part of the data set. */
 static bool list_shard_is_numbered(const char *name)
 {
     static const char *const endings[] = {"", ".tfrecord", ".tfrecords", ".tfrec"};

@@ -173,8 +173,7 @@ static void data_inputs_fill_from_spec(const struct job_spec *spec, struct plan_
         inputs->eval_images = data_inputs_synthetic_eval_images(spec);
 }
 
-/* Sets the numbers of images of the nodes, limited by data.train_images. counts NULL: the data is
- * not on this machine. */
+/* Sets the nodes' numbers of images, limited by data.train_images. counts NULL: unknown. */
 static void data_inputs_fill_node_images(const struct job_spec *spec,
                                          const struct dataset_counts *counts,
                                          struct plan_inputs *inputs)

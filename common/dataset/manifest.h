@@ -27,7 +27,6 @@ bool manifest_count(const struct dataset_list *list, int64_t *in_file);
  * unknown, and sets *why to the end of a sentence about the data set. */
 json_t *manifest_classes(const struct dataset_list *list, const char **why);
 
-/* Returns whether `classes` is a non-empty list of strings. */
 bool manifest_are_names(const json_t *classes);
 
 /* Returns ERR_CORRUPT if the manifest lists images for an empty shard. */

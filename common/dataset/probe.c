@@ -19,7 +19,7 @@
 #define RECORD_LIMIT_BYTES ((size_t)16 << 20)
 #define SAMPLE_IMAGES      16
 #define SMALL_PIXELS       64
-/* of a JPEG file; its image size comes after the EXIF data */
+/* Read of a JPEG file, whose image size comes after the EXIF data */
 #define HEAD_BYTES ((size_t)256 << 10)
 
 static bool probe_png_size(const uint8_t *png, size_t bytes, int *width, int *height)

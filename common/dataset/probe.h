@@ -20,6 +20,5 @@ struct dataset_list;
 /* Width and height of a sample of images; 0: they differ, exceed 64 or are unreadable. */
 int64_t dataset_small_size(const struct dataset_list *list);
 
-/* Reads the size from the header of a JPEG or PNG, which may be truncated after the header. Returns
- * false if it is neither. */
+/* Reads the size from the header of a JPEG or PNG, which may end there. False: it is neither. */
 bool dataset_image_size(const uint8_t *image, size_t bytes, int *width, int *height);

@@ -228,7 +228,6 @@ static void resample_grey_columns(const float *row, const struct resample_filter
     }
 }
 
-/* The colours of a pixel and an unused value */
 typedef float pixel __attribute__((vector_size(16)));
 typedef float pixel_anywhere __attribute__((vector_size(16), aligned(4)));
 typedef int32_t whole_pixel __attribute__((vector_size(16)));

@@ -70,7 +70,6 @@ const char *job_option_choice(const struct job_option *option, size_t i);
 
 json_t *job_option_default(const struct job_option *option); /* new reference */
 
-/* Returns the valid pointer most similar to an unknown one, or NULL. */
 const char *job_option_nearest(const char *unknown);
 
 #define JOB_OPTION_EXPECTS_BYTES 512

@@ -1,5 +1,4 @@
-/* The states of a job and the transitions between them, which the store enforces. See
- * doc/job-lifecycle.md. */
+/* The states of a job, and their transitions, enforced by the store. See doc/job-lifecycle.md. */
 #pragma once
 
 #include <stdbool.h>

@@ -72,8 +72,7 @@ static int activations_stage_end(const struct network *n, int i)
     return i;
 }
 
-/* Divides the outputs of a stage into runs of similar length; the output at the end of each run but
- * the last is kept. */
+/* Divides a stage's outputs into runs of similar length; the end of each but the last is kept. */
 static void activations_cut_stage(struct walk *w, int first, int end)
 {
     struct activation_block *b = w->a->blocks;
@@ -278,7 +277,6 @@ static void activations_walk_backward(struct walk *w)
     activations_backward_unit(w, 0, a->units[0].g, -1, -1);
 }
 
-/* Sets the size of buffers that alias another one to 0. */
 static void activations_drop_unused(struct activations *a)
 {
     for (int i = 0; i < a->count; i++)
@@ -308,7 +306,6 @@ void activations_plan(const struct network *network, bool inference, size_t numb
     out->numbers = arena_place(out->buffers, out->count);
 }
 
-/* Orders by size, largest first, then by first use. */
 static int activations_arena_compare_size(const void *x, const void *y)
 {
     const struct arena_buffer *a = *(struct arena_buffer *const *)x,
@@ -324,8 +321,7 @@ static bool activations_arena_live_together(const struct arena_buffer *a,
     return a->first <= b->last && b->first <= a->last;
 }
 
-/* Returns the offset of the lowest gap between buffers that are alive at the same time. `placed` is
- * sorted by offset. */
+/* Returns the offset of the lowest gap between buffers that are alive. `placed` is sorted. */
 static size_t activations_arena_lowest_gap(const struct arena_buffer *b,
                                            struct arena_buffer *const *placed, int count)
 {

@@ -80,8 +80,8 @@ struct arch_linear {
 
 enum { ARCH_LINEARS = 2 };
 
-/* Sets out to the layers after the convolutions, in forward order; the last one is the classifier.
- * Returns their number. */
+/* The layers after the convolutions in forward order; the last is the classifier. Returns their
+ * number. */
 int arch_linears(const struct arch_shape *shape, struct arch_linear out[ARCH_LINEARS]);
 
 int64_t arch_parameters(const struct arch_shape *shape);

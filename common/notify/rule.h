@@ -1,5 +1,4 @@
-/* Rules for notices: {"to": target, "on": [kinds], "format": "json" | "text"}. The key notify of a
- * job has a list of them. */
+/* Rules for notices, listed in a job's notify: {"to": target, "on": [kinds], "format": "json"} */
 #pragma once
 
 #include <jansson.h>
@@ -24,7 +23,6 @@ enum notice_kind {
 };
 
 #define NOTICE_BIT(kind) (1u << (kind))
-/* Default of "on" */
 #define NOTICE_DEFAULT_KINDS                                                                       \
     (NOTICE_BIT(NOTICE_SUCCEEDED) | NOTICE_BIT(NOTICE_FAILED) | NOTICE_BIT(NOTICE_CANCELLED))
 

@@ -920,7 +920,6 @@ static void explain_warn_of_env(struct plan *plan, const struct job_spec *spec)
     }
 }
 
-/* Warns of keys that have no effect without another key, or in a short run. */
 static void explain_warn_of_no_effect(struct plan *plan, const struct job_spec *spec)
 {
     if (spec->eval.has_target_top1 && !spec->data.eval)

@@ -15,7 +15,7 @@
  * pixels, 1 to 48 threads and 1 to 4 workers. In bf16 the memory of a thread follows from the
  * network (bf16_grid.h). */
 #define EVAL_BATCHES 3
-/* this and CNN_FIXED_BYTES: fitted for 25 to 400 images and 1 to 48 threads */
+/* FIXED_BYTES and CNN_FIXED_BYTES are fitted for 25 to 400 images and 1 to 48 threads */
 #define FIXED_BYTES       (32ll << 20)
 #define CNN_FIXED_BYTES   (20ll << 20)
 #define THREAD_BYTES      (15ll << 17)

@@ -10,7 +10,7 @@
 #include "common/plan/memory.h"
 
 #define BATCH_MULTIPLE 8 /* multiple used for a batch that the plan chooses */
-/* rounding errors of a sum of phases or of a product such as 0.1 x 12 steps */
+/* Rounding errors of a sum of phases or of a product such as 0.1 x 12 steps */
 #define EPOCHS_NOISE 1e-9
 
 void plan_destroy(struct plan *plan)

@@ -17,7 +17,7 @@ const struct plan_network plan_network_default = {
 };
 
 #define BACKWARD_SHARE (2.0 / 3) /* of the time of forward and backward */
-/* calls during backward that advance the sum; those of ResNet-50 */
+/* Calls during backward that advance the sum; those of ResNet-50 */
 #define BACKWARD_CALLS 161
 #define SMALL_ROUNDS   3 /* of a tree: agreement up and down, and a gather */
 
@@ -40,9 +40,9 @@ double predict_slowest(int64_t nodes)
 #define SPREAD_MIN   0.03 /* difference between runs on different days */
 #define SPREAD_ONE   0.08 /* of a single measurement */
 #define SPREAD_BATCH 0.05 /* added if measured with another batch */
-/* added if measured with another number of workers, which share the node's memory */
+/* Added if measured with another number of workers, which share the node's memory */
 #define SPREAD_WORKERS 0.15
-/* factor by which network and jitter may be better or worse than assumed */
+/* Factor by which network and jitter may be better or worse than assumed */
 #define NETWORK_SPREAD 1.5
 
 static double predict_spread_of(const struct job_spec *spec, const struct plan_speed *speed)
@@ -73,8 +73,7 @@ static double predict_ring_share(int64_t n)
     return n > 1 ? 2.0 * (double)(n - 1) / (double)n : 0;
 }
 
-/* All-reduce among a node's workers: the measured time, scaled by what a worker sends if their
- * number differs. */
+/* Exchange among a node's workers, scaled by what each sends if their number differs. */
 static double predict_node_exchange(const struct job_spec *spec, const struct plan_speed *speed,
                                     const struct plan_network *network)
 {
@@ -88,7 +87,6 @@ static double predict_node_exchange(const struct job_spec *spec, const struct pl
            predict_gradient_bytes(spec) * share / network->node_bytes_per_second;
 }
 
-/* Time per image relative to the measured batch. */
 static double predict_batch_times(const struct job_spec *spec, const struct plan_speed *speed)
 {
     int64_t threads = spec->cluster.threads_per_worker;

@@ -24,7 +24,7 @@
 
 #include "common/job/job_spec.h"
 
-/* cost of evaluating an image, relative to training it: a forward pass */
+/* Cost of evaluating an image, relative to training it: a forward pass */
 #define PREDICT_EVAL_COST (1.0 / 3)
 
 struct plan_band {

@@ -22,8 +22,7 @@ static void replan_rescale(struct job_spec *spec, int64_t world)
         spec->steps = 1;
 }
 
-/* Uses the largest batch that fits into memory and divides a worker's share, but not one too small
- * for batch norm. */
+/* The largest batch that fits into memory, divides a worker's share and suffices for batch norm. */
 static int replan_keep_batch(struct job_spec *spec, int64_t world, struct error *e)
 {
     int64_t all = replan_global_batch(spec), share = all / world;

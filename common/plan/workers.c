@@ -17,7 +17,7 @@
  * ratio to update and exchange affects the choice. */
 #define FLOPS_FP32 100e9
 #define FLOPS_BF16 300e9
-/* per parameter: weight and state are read and written, the gradient is read */
+/* Bytes per parameter: weight and state are read and written, the gradient is read */
 #define UPDATE_BYTES 20
 #define CORE_BYTES   10e9
 

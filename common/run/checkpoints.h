@@ -9,7 +9,7 @@
 
 #include "common/digest.h"
 
-/* Lists checkpoints, newest first. Returns their number, 0 if the folder does not exist, or an
+/* Lists checkpoints, newest first. Returns their number (0 without the folder), or an
  * error with *names NULL. */
 int checkpoint_list(const char *checkpoints, struct dirent ***names, struct error *e);
 void checkpoint_list_free(struct dirent **names, int count);

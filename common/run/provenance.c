@@ -110,8 +110,7 @@ static const json_t *provenance_fact_find(const json_t *at, const char *path)
     return at;
 }
 
-/* Returns the distinct values of all kinds of machines as "a, b". name: a member of the fact; NULL:
- * the fact itself. */
+/* Returns the distinct values of all machines as "a, b". name: a member, NULL: itself. */
 static char *provenance_fact_of_machines(const json_t *attempt, const char *key, const char *name)
 {
     struct buffer out = BUFFER(VALUE_LIMIT_BYTES);

@@ -40,8 +40,7 @@ struct safetensors;
  * overlap or trailing bytes. ERR_CORRUPT with file and offset, or ERR_UNSUPPORTED (dtype). */
 int safetensors_open(const char *path, struct safetensors **out, struct error *e);
 
-/* Like safetensors_open, for a descriptor, of which it takes ownership even on an error. path is
- * used in messages. */
+/* Like safetensors_open, for a descriptor, which it always owns. path is used in messages. */
 int safetensors_open_fd(int fd, const char *path, struct safetensors **out, struct error *e);
 void safetensors_close(struct safetensors *s);
 

@@ -18,7 +18,6 @@
  * threads per worker; "-direct" without model.winograd, "-w2" with model.width 2. Returns key. */
 char *speed_key(const struct job_spec *spec, int64_t threads, char key[SPEED_KEY_BYTES]);
 
-/* Returns whether /proc/cpuinfo lists the flag. */
 bool speed_cpu_has(const char *flag);
 
 char *speed_cpu(char cpu[SPEED_CPU_BYTES]);

@@ -9,8 +9,7 @@
 
 #include "common/buffer.h"
 
-/* Written by one thread; the lock is for trace_take. Never freed, because the thread may end before
- * the spans are read. */
+/* Written by one thread; the lock is for trace_take. Never freed, as its thread may end earlier. */
 struct trace_buffer {
     struct trace_buffer *next;
     pthread_mutex_t lock;

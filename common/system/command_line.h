@@ -48,7 +48,6 @@ struct command_line {
                 struct error *e); /* called instead of storing a value */
 };
 
-/* Returns the i-th option; NULL after the last one. */
 const struct command_option *command_line_option(const struct command_line *line, size_t i);
 
 /* Parses argv into `fields`. Returns the index of the first operand (argv is permuted), or

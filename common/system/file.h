@@ -71,8 +71,7 @@ bool file_cache_folder(char path[PATH_MAX]);
  * fails; otherwise a file or connection opened later would receive the terminal's output. */
 void file_refuse_closed_streams(void);
 
-/* Removes a folder and its content without following symbolic links. Other processes may remove it
- * at the same time. */
+/* Removes a folder without following symbolic links, also while other processes remove it. */
 int file_remove_tree(const char *path, struct error *e);
 /* Like file_remove_tree, but stops at `until` (clock_monotonic), after at least one entry. Returns
  * 1 if entries remain. */

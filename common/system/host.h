@@ -33,8 +33,7 @@ char *host_cpuinfo(const char *name);
 
 bool host_is_subnet(const char *text);
 
-/* Returns whether this machine has the interface ("eth0") or an address in the subnet
- * ("10.0.0.0/24"). */
+/* Returns whether this machine has an interface ("eth0") or is in a subnet ("10.0.0.0/24"). */
 bool host_has_interface(const char *interface);
 
 /* Slurm's host lists, for example "n[1-3,07],login": scontrol(1), HOSTLIST EXPRESSIONS */

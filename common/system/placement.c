@@ -27,8 +27,7 @@ static int placement_read_number(const char *sys, int cpu, const char *name, int
     return placement_read_text(path, text, sizeof text) ? (int)strtol(text, NULL, 10) : otherwise;
 }
 
-/* Finds the numbers N of the folders NAME<N> in a folder of /sys. Trying each number would take a
- * thousand calls of open. */
+/* Finds the numbers N of the folders NAME<N> in /sys; trying each would take a thousand calls. */
 static void placement_find(const char *sys, const char *folder, const char *name, cpu_set_t *found)
 {
     char path[SYS_BYTES];

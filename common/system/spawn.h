@@ -52,6 +52,5 @@ int spawn_run(const struct spawn_request *r, struct spawn *s, struct error *e);
 
 void spawn_clear(struct spawn *s);
 
-/* Runs a program and returns its output, truncated to `bytes`. Returns false if it cannot be run or
- * prints nothing. */
+/* Returns a program's output, truncated to `bytes`. False: it failed to run or printed nothing. */
 bool spawn_output(char *const *argv, char *text, size_t bytes);

@@ -100,7 +100,6 @@ static int audit_shard_add_record(struct audit_shard *s, const struct audit_reco
     return 0;
 }
 
-/* Decodes an image and counts the result. */
 static int audit_reader_decode(struct audit *a, struct audit_reader *r, const char *path,
                                uint64_t offset, const struct tf_example_view *view, struct error *e)
 {
@@ -119,7 +118,6 @@ static int audit_reader_decode(struct audit *a, struct audit_reader *r, const ch
     return 0;
 }
 
-/* Processes a payload in the reader's buffer. */
 static int audit_shard_take_payload(struct walk *w, uint64_t offset, uint64_t bytes,
                                     struct error *e)
 {

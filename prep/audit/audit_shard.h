@@ -45,7 +45,7 @@ struct audit_role {
     int64_t images;             /* total of all shards */
 };
 
-/* maximum number of stored texts; further findings are only counted */
+/* Maximum number of stored texts; further findings are only counted */
 #define AUDIT_FINDINGS_MAX 100
 
 struct audit {
@@ -69,7 +69,6 @@ void audit_say(struct audit *a, const char *check, enum audit_status status, jso
                const char *format, ...) __attribute__((format(printf, 5, 6)));
 void audit_find(struct audit *a, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Memory of one reading thread */
 struct audit_reader {
     uint8_t *buffer;
     size_t capacity;

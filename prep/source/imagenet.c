@@ -36,7 +36,6 @@ struct entry {
     uint64_t name; /* offset in `names` */
 };
 
-/* One of the two tars, with its images sorted by name */
 struct tar {
     int fd;
     char path[PATH_MAX];

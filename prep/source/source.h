@@ -58,8 +58,7 @@ void source_image_release(struct source_image *x);
 
 extern const struct source_kind source_idx, source_folder, source_imagenet, source_cifar;
 
-/* Replaces *pixels (n, h, w, channels) by (n, h + 2 pad, w + 2 pad, channels) with a black border.
- * NULL is left unchanged. */
+/* Replaces *pixels (n, h, w, channels) by (n, h + 2 pad, w + 2 pad, channels). NULL stays NULL. */
 int source_pad(uint8_t **pixels, int64_t n, int height, int width, int channels, int pad,
                struct error *e);
 /* Read class names, one per line, from a file, or from a text, which is modified. */

@@ -35,7 +35,6 @@ bool out_folder_is_shard(const char *name, const char *role)
            !name[prefix + (size_t)used];
 }
 
-/* What to remove from a folder */
 struct cleaning {
     bool force;     /* also finished shards */
     bool keep_ours; /* keep unfinished shards, because there is a journal */

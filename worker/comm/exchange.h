@@ -26,7 +26,6 @@ struct exchange {
     const void **from; /* (size), scratch: the operands of a sum */
 };
 
-/* A transfer in progress */
 struct exchange_transfer {
     float *at; /* (n), the caller's buffer; becomes the sum */
     size_t n;
@@ -43,10 +42,8 @@ struct exchange_transfer {
 int exchange_create(struct exchange *x, MPI_Comm comm, bool narrow);
 void exchange_free(struct exchange *x); /* accepts a zeroed struct. Collective */
 
-/* Number of floats of scratch for a transfer of n. */
 size_t exchange_scratch(const struct exchange *x, size_t n);
 
-/* Number of consecutive rounds of messages of a transfer. */
 int exchange_rounds(const struct exchange *x);
 
 /* The caller sets at, n, scratch and tag. All ranks use the same tags and n, in any order. */

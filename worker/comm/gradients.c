@@ -22,8 +22,7 @@
 #define SLOTS             HOST_SUM_SLOTS /* buckets in progress at a time */
 #define BUCKET_BYTES      ((size_t)8 << 20)
 #define BUCKET_FLOATS_MAX (PIECE_BYTES_MAX / sizeof(float))
-/* On one machine, a thread's part of a bucket fits into its L2 cache, and all ranks' buckets fit
- * into the L3 cache. */
+/* On one machine a thread's part of a bucket fits its L2 cache, and all ranks' buckets the L3. */
 #define THREAD_FLOATS ((size_t)1 << 17)
 #define ALL_FLOATS    ((size_t)1 << 21)
 #define TAGGED        (4 * SLOTS) /* buckets with distinct tags; MPI guarantees 32767 tags */
@@ -108,7 +107,6 @@ static void gradients_begin_exchange(struct traincomm_gradients *g, struct bucke
     b->stage = EXCHANGE;
 }
 
-/* Returns false if no stage could be completed. */
 static bool gradients_advance_bucket(struct traincomm_gradients *g, unsigned number)
 {
     struct bucket *b = &g->buckets[number % SLOTS];

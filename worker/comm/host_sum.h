@@ -24,8 +24,7 @@ int host_sum_create(struct traincomm *c, size_t floats, int leaders, bool narrow
                     struct host_sum **out);
 void host_sum_destroy(struct host_sum *h); /* accepts NULL. Collective */
 
-/* Sets [*first, *end) to this rank's part of a bucket of n numbers; it is empty, at n, if the rank
- * is not a leader. */
+/* This rank's part [*first, *end) of a bucket of n numbers; empty, at n, if it is not a leader. */
 void host_sum_mine(const struct host_sum *h, size_t n, size_t *first, size_t *end);
 
 /* The steps for a bucket of n numbers at `at`. They return false, without effect, if another rank

@@ -115,7 +115,6 @@ void traincomm_shared_destroy(struct traincomm_shared *s); /* accepts NULL */
 
 /* ---- agreement */
 
-/* Failure of a rank */
 struct traincomm_failure {
     int code; /* chosen by the program; 0: no failure */
     int rank;

@@ -58,7 +58,6 @@ void augment_plan_train(enum job_preprocess family, struct augment_parts parts, 
 void augment_plan_eval(enum job_preprocess family, int width, int height, int size,
                        struct augment_plan *plan);
 
-/* Scratch memory of one thread */
 struct augmenter {
     struct resample_filter rows, columns;
     float *row;

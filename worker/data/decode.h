@@ -5,7 +5,6 @@
 #include "worker/data/augment.h"
 #include "worker/data/loader_config.h"
 
-/* Scratch memory of a prefetch thread */
 struct decode_scratch {
     struct jpeg_decoder *decoder;
     struct png_decoder png;

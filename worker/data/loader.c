@@ -195,8 +195,7 @@ static void loader_mix(const struct loader *l, const struct slot *s, float *to)
                      lambda);
 }
 
-/* Waits for work and returns the slot, with its images [*first, *end) to fill; NULL at the end. The
- * lock must be held. */
+/* Waits for images [*first, *end) of a slot to fill; NULL at the end. The lock must be held. */
 static struct slot *loader_take_run(struct loader *l, int *first, int *end)
 {
     while (!l->stop && l->filling >= l->released + l->slot_count)
@@ -393,8 +392,7 @@ static int loader_start_threads(struct loader *l, int wanted, struct error *e)
     return 0;
 }
 
-/* Fills a slot with random images of mean 0 and deviation 1 and random labels, which depend on
- * slot, rank and seed. */
+/* Fills a slot with images of mean 0, deviation 1; the seed, rank and slot determine them. */
 static int loader_fill_synthetic(struct loader *l, int number, struct error *e)
 {
     const float half_width = 1.7320508f; /* sqrt(3): a uniform distribution of deviation 1 */

@@ -93,7 +93,6 @@ static inline int loader_size_at(const struct loader_config *c, int64_t step)
     return size;
 }
 
-/* Number of floats of the largest batch. */
 static inline size_t loader_max_floats(const struct loader_config *c)
 {
     size_t max = (size_t)c->batch * loader_image_floats(c);

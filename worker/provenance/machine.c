@@ -123,8 +123,7 @@ json_t *machine_data(const char *path, const struct dataset *data)
                      json_number(digest.changed));
 }
 
-/* Executes this program again with the job's environment variables, because libraries read them
- * when they are loaded. */
+/* Executes this program again with the job's environment, which libraries read when loaded. */
 static void machine_load_again_with(const struct job_spec *spec, const char *job_file)
 {
     static const char mark[] = "TRAIND_PROVENANCE";

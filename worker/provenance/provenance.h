@@ -5,8 +5,8 @@
 
 #include "worker/run.h"
 
-/* Gathers the facts of all machines and writes the file. gradients: NULL if no gradients are
- * summed. Collective. */
+/* Gathers the facts of all machines and writes the file. gradients: NULL if not summed.
+ * Collective. */
 int provenance_begin(struct run *r, const struct traincomm_gradients *gradients, struct error *e);
 
 /* Add a step or an evaluation to the digests. */

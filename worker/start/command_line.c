@@ -100,7 +100,6 @@ static void command_line_print_statuses(FILE *out)
           out);
 }
 
-/* Checks which options require each other. */
 static int command_line_check_together(void *fields, struct error *e)
 {
     const struct worker_line *line = fields;

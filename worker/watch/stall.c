@@ -19,16 +19,15 @@
 #include "worker/team/parallel.h"
 
 #define BEAT_SECONDS 0.5
-/* without a heartbeat of the process, after which it counts as not running */
+/* A process without a heartbeat for this time counts as not running. */
 #define LATE_SECONDS 3
-/* multiplies the limit outside of steps, where a checkpoint of another machine may take long */
+/* Multiplies the limit outside of steps, where a checkpoint of another machine may take long */
 #define GIVE_UP_PATIENT 10
-/* wait at most this long to write an event: its disk may be the cause of the stall */
+/* Wait at most this long to write an event: its disk may be the cause of the stall */
 #define EVENT_SECONDS 1
 #define MOVED_BYTES   (1 << 16) /* threshold above the keep-alive traffic of MPI's daemons */
 
-/* State of a rank, shared with its machine and written by that rank only. Times are of the
- * monotonic clock. */
+/* State of a rank, written by it and read by its machine. Times are of the monotonic clock. */
 struct heartbeat {
     _Atomic int doing, phase;
     _Atomic double since;       /* start of the current activity */

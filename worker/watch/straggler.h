@@ -1,6 +1,5 @@
-/* Step times of the ranks, and detection of a rank that slows the others down: all ranks do the
- * same work, so one whose own time stays above the median has a slow core or disk, or another busy
- * program on its machine. */
+/* Step times of the ranks, and detection of slow ones: all do the same work, so a rank whose time
+ * stays above the median has a slow core or disk, or another busy program on its machine. */
 #pragma once
 
 #include <stdbool.h>
