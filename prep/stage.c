@@ -275,7 +275,7 @@ static int stage_check_space(struct stage *s, uint64_t needed, struct error *e)
         return 0;
     if (statvfs(s->options->to, &fs))
         return stage_scratch_error(s,
-                                   error_set_errno(e, errno, "cannot look at %s", s->options->to));
+                                   error_set_errno(e, errno, "cannot access %s", s->options->to));
     free_bytes = (uint64_t)fs.f_bavail * fs.f_frsize + s->unwanted_bytes;
     needed += s->options->keep_free + SPARE_BYTES;
     if (free_bytes >= needed)
@@ -332,7 +332,7 @@ static int stage_count_unwanted(struct stage *s, const char *path, struct error 
     struct stat st;
 
     if (lstat(path, &st))
-        return stage_scratch_error(s, error_set_errno(e, errno, "cannot look at %s", path));
+        return stage_scratch_error(s, error_set_errno(e, errno, "cannot access %s", path));
     s->unwanted++;
     if (st.st_nlink == 1) /* otherwise removing it frees no space, as it has another name */
         s->unwanted_bytes += (uint64_t)st.st_blocks * 512;

@@ -353,7 +353,7 @@ void dataset_index_store(const struct dataset_list *list, const struct dataset_i
         return;
     if (index_store_beside(list, text, bytes, &beside) &&
         index_store_in_cache(list, text, bytes, &in_cache))
-        log_info("the index of %s is not kept, so the next run makes it again: %s; %s",
+        log_info("cannot store the index of %s, so the next run will build it again: %s; %s",
                  list->folder, beside.text, in_cache.text);
     free(text);
 }

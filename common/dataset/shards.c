@@ -145,7 +145,7 @@ int shards_walk(struct dataset_list *list, uint32_t file, uint64_t **lengths, ui
     /* Disable read-ahead, because only a few bytes of each record are read. */
     posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM);
     if (fstat(fd, &st))
-        rc = error_set_errno(e, errno, "cannot look at %s", name);
+        rc = error_set_errno(e, errno, "cannot access %s", name);
     else {
         list->bytes[file] = (uint64_t)st.st_size;
         rc = shard_walk(fd, name, list->bytes[file], lengths, count, e);
@@ -167,7 +167,7 @@ static int shards_check_unchanged(const struct shards *s, uint32_t file, int fd,
     struct stat st;
 
     if (fstat(fd, &st))
-        return error_set_errno(e, errno, "cannot look at %s", name);
+        return error_set_errno(e, errno, "cannot access %s", name);
     if (st.st_nlink == 0)
         return error_set(e, ERR_NOT_FOUND, "%s was removed or replaced while it is in use", name);
     if ((uint64_t)st.st_size != s->list->bytes[file])

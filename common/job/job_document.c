@@ -99,7 +99,7 @@ static bool job_document_preset_right(const char *name, const json_t *preset,
     }
     bool right = own.count == 0;
     if (!right)
-        problems_add(problems, "/preset", NULL, "the preset \"%s\" itself is wrong: %s: %s", name,
+        problems_add(problems, "/preset", NULL, "the preset \"%s\" is invalid: %s: %s", name,
                      own.items[0].pointer, own.items[0].message);
     problems_clear(&own);
     return right;

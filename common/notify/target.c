@@ -83,7 +83,7 @@ static bool target_read_url(const char *authority, struct notice_target *t, cons
             why, "contains a user name or password, which everyone who may read the job would see");
     size_t host = target_read_host(authority, length, t);
     if (!host || (host < length && !target_read_port(authority + host, length - host, &t->port)))
-        return target_fail(why, "has no host or no right port after \"//\"");
+        return target_fail(why, "has no host or no valid port after \"//\"");
     return true;
 }
 

@@ -234,16 +234,16 @@ static void workers_say_left_out(struct buffer *w, const struct ways *ways, int 
         buffer_printf(w, "; no combination fits into the node's %.3g GB of memory",
                       1e-9 * (double)node->memory_bytes);
     else if (memory)
-        buffer_printf(w, "; %d way%s would need more than the node's %.3g GB of memory", memory,
+        buffer_printf(w, "; %d choice%s would need more than the node's %.3g GB of memory", memory,
                       plural(memory), 1e-9 * (double)node->memory_bytes);
     if (norm)
-        buffer_printf(w,
-                      keeps & KEEPS_NORM
-                          ? "; batch norm wants %d images a worker or more, which rules out "
-                            "%d way%s"
-                          : "; batch norm wants %d images a worker or more, which none of "
-                            "%d way%s gives",
-                      PLAN_NORM_IMAGES, norm, plural(norm));
+        buffer_printf(
+            w,
+            keeps & KEEPS_NORM
+                ? "; batch norm needs at least %d images per worker, which rules out %d choice%s"
+                : "; batch norm needs at least %d images per worker, but none of %d "
+                  "choice%s allows that",
+            PLAN_NORM_IMAGES, norm, plural(norm));
     if (domain && keeps & KEEPS_DOMAIN)
         buffer_printf(w, "; a worker stays within %lld cores of one NUMA domain or socket",
                       (long long)node->domain_cores);
@@ -264,16 +264,15 @@ static void workers_say_reason(const struct ways *ways, const struct way *chosen
                                      : "cores",
                   (long long)chosen->images);
     if (ways->count == 1)
-        buffer_printf(&w, "the only way");
+        buffer_printf(&w, "the only choice");
     else if (chosen == fastest)
-        buffer_printf(&w, "the fastest way%s",
+        buffer_printf(&w, "the fastest choice%s",
                       all && chosen->keeps != KEEPS_ALL ? " of those left" : "");
     else
         buffer_printf(
             &w,
-            "the fewest workers within %.0f %% of the fastest way (%lld x %lld, %.1f %% faster), "
-            "as "
-            "each more takes memory and has weights to update%s",
+            "the fewest workers within %.0f %% of the fastest choice (%lld x %lld, %.1f %% "
+            "faster), because each additional worker needs memory and updates its weights%s",
             100 * workers_slack_of(spec), (long long)fastest->workers, (long long)fastest->threads,
             100 * (fastest->rate / chosen->rate - 1),
             all && !spec->has_global_batch ? " and makes the global batch larger" : "");

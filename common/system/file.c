@@ -62,7 +62,7 @@ int file_check_regular(int fd, const char *path, struct error *e)
     struct stat st;
 
     if (fstat(fd, &st))
-        return error_set_errno(e, errno, "cannot look at %s", path);
+        return error_set_errno(e, errno, "cannot access %s", path);
     if (S_ISREG(st.st_mode))
         return 0;
     return error_set(e, ERR_INVALID, "%s is %s, not a regular file", path, file_kind(st.st_mode));

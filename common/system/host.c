@@ -192,7 +192,7 @@ static bool host_list_range(struct expansion *x, size_t used, const char *range,
 
     if (sscanf(range, "%9[0-9]%n-%9[0-9]%n", first, &end, last, &end) < 1 || range[end])
         return REFUSE(x,
-                      "\"%s\" between brackets is not a number or range of at max 9 digits, for "
+                      "\"%s\" between brackets is not a number or range of at most 9 digits, for "
                       "example n[01-64,70]",
                       range);
     long from = strtol(first, NULL, 10), to = *last ? strtol(last, NULL, 10) : from;

@@ -67,8 +67,7 @@ static int open_beneath_check_place(int fd, const char *roots, const char *path,
     open_beneath_name_link(fd, link);
     ssize_t length = readlink(link, real, sizeof real - 1);
     if (length < 0)
-        return error_set_errno(e, errno, "cannot see where %s lies, for which /proc is needed",
-                               path);
+        return error_set_errno(e, errno, "cannot resolve %s, which requires /proc", path);
     real[length] = '\0';
     if (open_beneath_holds(roots, real))
         return 0;
@@ -142,7 +141,7 @@ int open_beneath_stat(const char *path, struct stat *st, struct error *e)
         return place;
     int status = 0;
     if (roots ? fstat(place, st) : stat(path, st))
-        status = error_set_errno(e, errno, "cannot look at %s", path);
+        status = error_set_errno(e, errno, "cannot access %s", path);
     if (roots)
         close(place);
     return status;

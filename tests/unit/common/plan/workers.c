@@ -40,34 +40,37 @@ static const struct case_of cases[] = {
     {"}, 'global_batch': 96}",
      {.cores = 48, .domain_cores = 24},
      2,                                                                                              24,
-     48,                                                                                                     "within 24 cores of one NUMA domain" },
+     48,                                                                                                     "within 24 cores of one NUMA domain"            },
  /* one socket: a worker is enough */
-    {"}, 'global_batch': 96}",                                                     {.cores = 24}, 1, 24, 96, "batch norm wants 16 images a worker"},
+    {"}, 'global_batch': 96}",
+     {.cores = 24},
+     1,                                                                                              24,
+     96,                                                                                                     "batch norm needs at least 16 images per worker"},
  /* each worker's own batch: what it costs is said */
-    {"}, 'batch_per_worker': 48}",                                                 {.cores = 24}, 1, 24, 48, "makes the global batch larger"      },
+    {"}, 'batch_per_worker': 48}",                                                 {.cores = 24}, 1, 24, 48, "makes the global batch larger"                 },
  /* measured: teams of four are twice as fast */
     {"}, 'global_batch': 192}",
      {.cores = 16, .speed = teams_of_four},
      4,                                                                                              4,
-     48,                                                                                                     "speeds are measured"                },
+     48,                                                                                                     "speeds are measured"                           },
  /* no way keeps 16 images: as few workers as can be */
-    {"}, 'global_batch': 8}",                                                      {.cores = 8},  1, 8,  8,  "which none of"                      },
+    {"}, 'global_batch': 8}",                                                      {.cores = 8},  1, 8,  8,  "but none of 4"                                 },
  /* without batch norm more workers may be */
     {"}, 'global_batch': 8, 'model': {'arch': 'cnn'}}",
      {.cores = 8, .speed = teams_of_four},
      2,                                                                                              4,
-     4,                                                                                                      "2 workers of 4 threads"             },
+     4,                                                                                                      "2 workers of 4 threads"                        },
  /* stated threads: no core is left without work */
     {", 'threads_per_worker': 2}, 'global_batch': 192}",
      {.cores = 9},
      4,                                                                                              2,
-     48,                                                                                                     "4 workers of 2 threads for 9 cores" },
+     48,                                                                                                     "4 workers of 2 threads for 9 cores"            },
  /* a stated batch leaves one way, and "auto" several */
-    {"}, 'global_batch': 96, 'batch_per_worker': 24}",                             {.cores = 8},  4, 2,  24, "the only way"                       },
+    {"}, 'global_batch': 96, 'batch_per_worker': 24}",                             {.cores = 8},  4, 2,  24, "the only choice"                               },
     {"}, 'global_batch': 96, 'batch_per_worker': 48, 'accumulate_steps': 'auto'}",
      {.cores = 8},
      1,                                                                                              8,
-     48,                                                                                                     "1 worker of 8 threads"              },
+     48,                                                                                                     "1 worker of 8 threads"                         },
 };
 
 Test(workers, are_chosen_by_speed_memory_and_batch_norm)
