@@ -11,9 +11,9 @@
 
 #define assert_always(condition) assert_that(condition, #condition)
 
-#define assert_that(condition, words)                                                              \
+#define assert_that(condition, text)                                                              \
     (__builtin_expect(!!(condition), 1) ? (void)0                                                  \
-                                        : assert_failed(words, __func__, __FILE__, __LINE__))
+                                        : assert_failed(text, __func__, __FILE__, __LINE__))
 
 /* A struct that is private to its file begins with `unsigned magic`, a number of its own type. The
  * function that creates the object sets it, the public functions check it, and the one that

@@ -23,12 +23,12 @@ static bool document_value_right(const struct document_key *k, const json_t *val
 
     switch (k->type) {
     case DOCUMENT_WORD:
-        return document_has_word(k->words, text);
+        return document_has_word(k->choices, text);
     case DOCUMENT_INTEGER:
-        return json_is_integer(value) && json_integer_value(value) >= k->least &&
-               json_integer_value(value) <= k->most;
+        return json_is_integer(value) && json_integer_value(value) >= k->min &&
+               json_integer_value(value) <= k->max;
     case DOCUMENT_NUMBER:
-        return json_is_number(value) && number >= (double)k->least && number <= (double)k->most;
+        return json_is_number(value) && number >= (double)k->min && number <= (double)k->max;
     case DOCUMENT_TEXT:
         return text && *text && strlen(text) == json_string_length(value);
     default:
@@ -43,10 +43,10 @@ static void document_refuse_value(const struct document_key *k, const json_t *va
     struct buffer list = BUFFER(4096);
     char *shown = value ? json_excerpt(value) : NULL;
 
-    for (const char *const *word = k->words; word && *word; word++) {
+    for (const char *const *word = k->choices; word && *word; word++) {
         if (near.word)
             text_suggest(&near, *word);
-        buffer_printf(&list, "%s%s", word == k->words ? "" : ", ", *word);
+        buffer_printf(&list, "%s%s", word == k->choices ? "" : ", ", *word);
     }
     if (k->expects)
         problems_add(problems, pointer, near.best, "%s", k->expects);
@@ -55,8 +55,8 @@ static void document_refuse_value(const struct document_key *k, const json_t *va
                      shown ? ", not " : "", shown ? shown : "");
     else
         problems_add(problems, pointer, NULL, "must be a %snumber from %lld to %lld",
-                     k->type == DOCUMENT_INTEGER ? "whole " : "", (long long)k->least,
-                     (long long)k->most);
+                     k->type == DOCUMENT_INTEGER ? "whole " : "", (long long)k->min,
+                     (long long)k->max);
     free(shown);
     buffer_clear(&list);
 }

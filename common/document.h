@@ -13,7 +13,7 @@
 
 enum document_type {
     DOCUMENT_VALUE, /* checked by the caller */
-    DOCUMENT_WORD,  /* one of `words` */
+    DOCUMENT_WORD,  /* one of `choices` */
     DOCUMENT_INTEGER,
     DOCUMENT_NUMBER,
     DOCUMENT_TEXT /* not empty, without NUL */
@@ -22,8 +22,8 @@ enum document_type {
 struct document_key {
     const char *name;
     enum document_type type;
-    const char *const *words; /* the valid words; terminated by NULL */
-    int64_t least, most;      /* bounds of numbers */
+    const char *const *choices; /* terminated by NULL */
+    int64_t min, max;      /* bounds of numbers */
     bool required;
     const char *fallback; /* default, as JSON text; NULL: no default */
     const char *expects;  /* message for an invalid value; NULL: derived from the other members */

@@ -322,7 +322,7 @@ static int show_parse_role(const struct command_option *option, const char *text
      .help = "record N, or N to M, or from N on (default: all)"}, \
     {.name = "class", .value = "C", .kind = OPTION_TAKEN, .offset = offsetof(type, choice), .parse = show_parse_class, \
      .help = "only records of this class, counted from 0"}, \
-    {.name = "limit", .letter = 'n', .value = "N", .kind = OPTION_INT64, .offset = offsetof(type, choice.limit), .least = 1, .most = INT64_MAX, \
+    {.name = "limit", .letter = 'n', .value = "N", .kind = OPTION_INT64, .offset = offsetof(type, choice.limit), .min = 1, .max = INT64_MAX, \
      .help = "at most this many (default: all)"}
 
 static const struct command_option show_table[] = {

@@ -541,9 +541,9 @@ static const struct command_option stage_table[] = {
      .help = "data set made by train-prep convert"},
     {.name = "to", .value = "SCRATCH", .kind = OPTION_TEXT, .offset = AT(to), .required = true,
      .help = "folder on a local disk of this node; created if missing"},
-    {.name = "node", .value = "I", .kind = OPTION_INT, .offset = AT(part.number), .most = NODES_MAX - 1,
+    {.name = "node", .value = "I", .kind = OPTION_INT, .offset = AT(part.number), .max = NODES_MAX - 1,
      .help = "number of this node, from 0 (default: 0)"},
-    {.name = "nodes", .value = "N", .kind = OPTION_INT, .offset = AT(part.of), .least = 1, .most = NODES_MAX,
+    {.name = "nodes", .value = "N", .kind = OPTION_INT, .offset = AT(part.of), .min = 1, .max = NODES_MAX,
      .help = "number of nodes: training shard s goes to node s modulo N, validation shards to all "
              "(default: 1, all shards)"},
     {.name = "hosts", .value = "LIST", .kind = OPTION_TEXT, .offset = AT(hosts),

@@ -59,7 +59,7 @@ static const struct document_key rule_keys[] = {
     {.name = "by", .type = DOCUMENT_TEXT, .expects = "must be a text that is not empty"},
     {.name = "secret", .type = DOCUMENT_TEXT, .expects = "must be a text that is not empty"},
     {.name = "to"}, {.name = "on"},
-    {.name = "format", .type = DOCUMENT_WORD, .words = notice_format_words, .expects = "must be \"json\" or \"text\""},
+    {.name = "format", .type = DOCUMENT_WORD, .choices = notice_format_words, .expects = "must be \"json\" or \"text\""},
     {0}
 };
 /* clang-format on */

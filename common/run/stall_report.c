@@ -36,9 +36,9 @@ const char *stall_state_words(enum stall_state state)
     return states[state];
 }
 
-void stall_report_missing(enum stall_phase phase, char words[STALL_REPORT_BYTES])
+void stall_report_missing(enum stall_phase phase, char text[STALL_REPORT_BYTES])
 {
-    snprintf(words, STALL_REPORT_BYTES, phase == STALL_IN_STEP ? "no step" : "no progress in %.40s",
+    snprintf(text, STALL_REPORT_BYTES, phase == STALL_IN_STEP ? "no step" : "no progress in %.40s",
              phases[phase].place);
 }
 

@@ -47,7 +47,7 @@ bool stall_report_parse(const char *text, struct stall_report *report);
 /* Returns for example "is stopped by a signal". */
 const char *stall_state_words(enum stall_state state);
 
-void stall_report_missing(enum stall_phase phase, char words[STALL_REPORT_BYTES]);
+void stall_report_missing(enum stall_phase phase, char text[STALL_REPORT_BYTES]);
 
 /* The name in a `failed` event: start, data, train, evaluate, checkpoint or end. */
 const char *stall_phase_name(enum stall_phase phase);

@@ -90,9 +90,9 @@ static int command_line_store(const struct command_option *o, const char *text, 
     default:
         errno = 0;
         number = strtoll(text, &end, 10);
-        if (errno || end == text || *end || number < o->least || number > o->most)
+        if (errno || end == text || *end || number < o->min || number > o->max)
             return error_set(e, ERR_USAGE, "--%s %s: expected a whole number from %lld to %lld",
-                             o->name, text, (long long)o->least, (long long)o->most);
+                             o->name, text, (long long)o->min, (long long)o->max);
         if (o->kind == OPTION_INT)
             *(int *)field = (int)number;
         else

@@ -25,7 +25,7 @@ struct command_option {
     const char *completion; /* used by trainctl's shell completion */
     enum option_kind kind;
     size_t offset;       /* offset of the field to store the value in */
-    int64_t least, most; /* bounds of numbers */
+    int64_t min, max; /* bounds of numbers */
     char letter;         /* 'n' for -n; 0: none */
     bool required;       /* for texts */
     bool ends;           /* later arguments are not parsed */

@@ -33,25 +33,25 @@ static const char *const stop_rules[] = {"none", "median", "rung", NULL};
 /* clang-format off */
 static const struct document_key sweep_keys[] = {
     {.name = "name"}, {.name = "base"}, {.name = "parameters"}, {.name = "budget"}, {.name = "early_stop"},
-    {"method", DOCUMENT_WORD, .words = methods, .fallback = "\"grid\""},
-    {"metric", DOCUMENT_WORD, .words = metrics, .fallback = "\"top1\""},
-    {"goal", DOCUMENT_WORD, .words = goals, .fallback = "\"max\""},
-    {"sampling", DOCUMENT_WORD, .words = samplings},
-    {"samples", DOCUMENT_INTEGER, .least = 1, .most = SWEEP_TRIALS_MAX, .fallback = "8"},
-    {"seed", DOCUMENT_INTEGER, .least = 0, .most = INT64_MAX, .fallback = "1"},
-    {"concurrency", DOCUMENT_INTEGER, .least = 1, .most = SWEEP_TRIALS_MAX, .fallback = "1"},
+    {"method", DOCUMENT_WORD, .choices = methods, .fallback = "\"grid\""},
+    {"metric", DOCUMENT_WORD, .choices = metrics, .fallback = "\"top1\""},
+    {"goal", DOCUMENT_WORD, .choices = goals, .fallback = "\"max\""},
+    {"sampling", DOCUMENT_WORD, .choices = samplings},
+    {"samples", DOCUMENT_INTEGER, .min = 1, .max = SWEEP_TRIALS_MAX, .fallback = "8"},
+    {"seed", DOCUMENT_INTEGER, .min = 0, .max = INT64_MAX, .fallback = "1"},
+    {"concurrency", DOCUMENT_INTEGER, .min = 1, .max = SWEEP_TRIALS_MAX, .fallback = "1"},
     {0},
 };
 static const struct document_key budget_keys[] = {
-    {"key", DOCUMENT_WORD, .words = budget_amounts, .required = true},
+    {"key", DOCUMENT_WORD, .choices = budget_amounts, .required = true},
     {.name = "min"}, {.name = "max"},
-    {"eta", DOCUMENT_NUMBER, .least = 2, .most = 100, .fallback = "3"},
+    {"eta", DOCUMENT_NUMBER, .min = 2, .max = 100, .fallback = "3"},
     {0},
 };
 static const struct document_key stop_keys[] = {
-    {"rule", DOCUMENT_WORD, .words = stop_rules, .required = true},
-    {"from", DOCUMENT_NUMBER, .least = 0, .most = 1, .fallback = "0.25", .expects = "must be a share of the steps, 0 to 1"},
-    {"least", DOCUMENT_INTEGER, .least = 1, .most = INT64_MAX, .fallback = "2", .expects = "must be a whole number from 1"},
+    {"rule", DOCUMENT_WORD, .choices = stop_rules, .required = true},
+    {"from", DOCUMENT_NUMBER, .min = 0, .max = 1, .fallback = "0.25", .expects = "must be a share of the steps, 0 to 1"},
+    {"least", DOCUMENT_INTEGER, .min = 1, .max = INT64_MAX, .fallback = "2", .expects = "must be a whole number from 1"},
     {0},
 };
 static const struct document_key range_keys[] = {{.name = "min"}, {.name = "max"}, {.name = "log"}, {.name = "integer"}, {0}};

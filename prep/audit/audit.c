@@ -332,13 +332,13 @@ static int audit_all(const struct audit_options *o, bool *problems, struct error
 
 /* clang-format off */
 static const struct command_option audit_table[] = {
-    {.name = "sample", .value = "N", .kind = OPTION_INT64, .offset = AT(sample), .most = INT64_MAX,
+    {.name = "sample", .value = "N", .kind = OPTION_INT64, .offset = AT(sample), .max = INT64_MAX,
      .help = "decode N images, chosen at random (default: 10000)"},
     {.name = "all", .kind = OPTION_FLAG, .offset = AT(all),
      .help = "decode every image"},
     {.name = "plan", .value = "FILE", .kind = OPTION_TEXT, .offset = AT(plan),
      .help = "also check whether the workers of this job divide the data evenly"},
-    {.name = "threads", .value = "N", .kind = OPTION_INT, .offset = AT(threads), .least = 1, .most = PARALLEL_THREADS_MAX,
+    {.name = "threads", .value = "N", .kind = OPTION_INT, .offset = AT(threads), .min = 1, .max = PARALLEL_THREADS_MAX,
      .help = "shards to read in parallel (default: one per core)"},
     {.name = "json", .kind = OPTION_FLAG, .offset = AT(json),
      .help = "print one JSON object"},

@@ -396,15 +396,15 @@ static int make_all(const struct options *o, struct error *e)
 
 /* clang-format off */
 static const struct command_option table[] = {
-    {.name = "scale", .value = "N", .kind = OPTION_INT, .offset = AT(scale), .least = 1, .most = 700,
+    {.name = "scale", .value = "N", .kind = OPTION_INT, .offset = AT(scale), .min = 1, .max = 700,
      .help = "an Nth of the images of each class (default: 1, all 1,281,167 + 50,000)"},
-    {.name = "side", .value = "N", .kind = OPTION_INT, .offset = AT(side), .least = 16, .most = 2000,
+    {.name = "side", .value = "N", .kind = OPTION_INT, .offset = AT(side), .min = 16, .max = 2000,
      .help = "short side of the average picture, pixels (default: 96)"},
-    {.name = "seed", .value = "S", .kind = OPTION_INT64, .offset = AT(seed), .most = INT64_MAX,
+    {.name = "seed", .value = "S", .kind = OPTION_INT64, .offset = AT(seed), .max = INT64_MAX,
      .help = "seed of all pictures (default: 1)"},
     {.name = "font", .value = "FILE", .kind = OPTION_TEXT, .offset = AT(font),
      .help = "with at least 1,000 Chinese characters (default: " FONT ")"},
-    {.name = "threads", .value = "N", .kind = OPTION_INT, .offset = AT(threads), .least = 1, .most = PARALLEL_THREADS_MAX,
+    {.name = "threads", .value = "N", .kind = OPTION_INT, .offset = AT(threads), .min = 1, .max = PARALLEL_THREADS_MAX,
      .help = "(default: one per core)"},
     {0},
 };

@@ -43,7 +43,7 @@ static int command_line_parse_seconds(const struct command_option *option, const
     char *end;
 
     *seconds = strtod(text, &end);
-    if (end == text || *end || !(*seconds >= 0 && *seconds <= (double)option->most))
+    if (end == text || *end || !(*seconds >= 0 && *seconds <= (double)option->max))
         return error_set(e, ERR_USAGE, "--%s must be a number of seconds, or 0 for never, not %s",
                          option->name, text);
     return 0;
@@ -54,12 +54,12 @@ static const struct command_option options[] = {
     {.name = "job", .value = "FILE", .kind = OPTION_TEXT, .offset = AT(start.job_file),
      .help = "job document (JSON), as for POST /v1/jobs; see man 5 train-job"},
     {.name = "run-dir", .value = "DIR", .kind = OPTION_TEXT, .offset = AT(start.run_dir), .help = "run directory; created if missing"},
-    {.name = "attempt", .value = "N", .kind = OPTION_INT, .least = 1, .most = INT_MAX, .offset = AT(start.attempt), .help = "number of this attempt (default: 1)"},
+    {.name = "attempt", .value = "N", .kind = OPTION_INT, .min = 1, .max = INT_MAX, .offset = AT(start.attempt), .help = "number of this attempt (default: 1)"},
     {.name = "resume", .value = "FROM", .kind = OPTION_TEXT, .offset = AT(start.resume),
      .help = "resume from a checkpoint: its folder, or \"latest\" for the newest intact one in DIR"},
-    {.name = "stall-seconds", .value = "S", .parse = command_line_parse_seconds, .most = 1000000, .offset = AT(start.stall_seconds),
+    {.name = "stall-seconds", .value = "S", .parse = command_line_parse_seconds, .max = 1000000, .offset = AT(start.stall_seconds),
      .help = "warn after S seconds without progress and name the rank that causes it (default: 300; 0: never)"},
-    {.name = "give-up-seconds", .value = "S", .parse = command_line_parse_seconds, .most = 10000000, .offset = AT(start.give_up_seconds),
+    {.name = "give-up-seconds", .value = "S", .parse = command_line_parse_seconds, .max = 10000000, .offset = AT(start.give_up_seconds),
      .help = "exit after waiting S seconds for other machines (default: 0, never)"},
     {.name = "measure-peak", .kind = OPTION_FLAG, .offset = AT(start.measure_peak),
      .help = "also measure SGEMM on these cores, for run_stop (trainctl bench)"},

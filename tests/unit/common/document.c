@@ -5,11 +5,11 @@
 
 static const char *const colours[] = {"red", "green", NULL};
 static const struct document_key keys[] = {
-    {.name = "colour",          .type = DOCUMENT_WORD, .words = colours, .fallback = "\"red\""},
-    {.name = "count",         .type = DOCUMENT_INTEGER, .least = 1, .most = 9},
-    {.name = "share",                         .type = DOCUMENT_NUMBER, .most = 1, .fallback = "0.5"},
+    {.name = "colour",          .type = DOCUMENT_WORD, .choices = colours, .fallback = "\"red\""},
+    {.name = "count",         .type = DOCUMENT_INTEGER, .min = 1, .max = 9},
+    {.name = "share",                         .type = DOCUMENT_NUMBER, .max = 1, .fallback = "0.5"},
     {.name = "name",.type = DOCUMENT_TEXT, .expects = "must be a text"},
-    {.name = "must",                .type = DOCUMENT_WORD, .words = colours, .required = true},
+    {.name = "must",                .type = DOCUMENT_WORD, .choices = colours, .required = true},
     {.name = "any"          },
     {0               }
 };

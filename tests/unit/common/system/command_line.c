@@ -21,14 +21,14 @@ static const struct command_option options[] = {
      .value = "N",
      .kind = OPTION_INT64,
      .offset = offsetof(struct fields, count),
-     .least = -3,
-     .most = INT64_MAX},
+     .min = -3,
+     .max = INT64_MAX},
     {.name = "level",
      .value = "N",
      .kind = OPTION_INT,
      .offset = offsetof(struct fields, level),
-     .least = 1,
-     .most = 9},
+     .min = 1,
+     .max = 9},
     {.name = "loud",                 .kind = OPTION_FLAG, .offset = offsetof(struct fields, loud)},
     {0                 }
 };
