@@ -96,19 +96,29 @@ static void tile_gemm_copy_panel(const float *b, size_t ld, size_t k, float *pan
     }
 }
 
+#ifdef ISA_TRANSPOSES
+/* Not inline: in the loops of a panel gcc 12 spills the vectors. */
+static __attribute__((noinline)) void tile_gemm_transpose_block(const float *from, size_t ld,
+                                                                float *to)
+{
+    vec r[VEC];
+
+    for (size_t i = 0; i < VEC; i++)
+        r[i] = vec_load(from + i * ld);
+    vec_transpose(r);
+    for (size_t i = 0; i < VEC; i++)
+        vec_store(to + i * TILE_COLUMNS, r[i]);
+}
+#endif
+
 static void tile_gemm_transpose_panel(const float *b, size_t ld, size_t k, float *panel)
 {
     size_t l = 0;
 #ifdef ISA_TRANSPOSES
-    for (; l + VEC <= k; l += VEC)
-        for (size_t half = 0; half < 2; half++) {
-            vec r[VEC];
-            for (size_t i = 0; i < VEC; i++)
-                r[i] = vec_load(b + (half * VEC + i) * ld + l);
-            vec_transpose(r);
-            for (size_t i = 0; i < VEC; i++)
-                vec_store(panel + (l + i) * TILE_COLUMNS + half * VEC, r[i]);
-        }
+    for (; l + VEC <= k; l += VEC) {
+        tile_gemm_transpose_block(b + l, ld, panel + l * TILE_COLUMNS);
+        tile_gemm_transpose_block(b + VEC * ld + l, ld, panel + l * TILE_COLUMNS + VEC);
+    }
 #endif
     for (; l < k; l++)
         for (size_t j = 0; j < TILE_COLUMNS; j++)
