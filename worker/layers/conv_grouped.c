@@ -52,22 +52,9 @@ static size_t conv_grouped_slice_count(const struct slices *s)
     return s->channels / s->width;
 }
 
-static struct parallel_range conv_grouped_all_slices(const struct slices *s)
-{
-    return (struct parallel_range){0, conv_grouped_slice_count(s)};
-}
-
 static bool conv_grouped_counts_slice(const struct slices *s)
 {
     return dry_run_products(s->out * s->out, s->width, TAPS * s->group);
-}
-
-/* Weights, their gradient, slices of input and dz with borders. */
-size_t conv_grouped_scratch_floats(const struct conv *c)
-{
-    struct slices s = conv_grouped_slices_of(c);
-    size_t out = s.out + 2;
-    return 2 * conv_weights(c) + (s.padded * s.padded + out * out) * s.width;
 }
 
 /* To (slice, ky, kx, input channel of the group, output channel). */
@@ -97,18 +84,6 @@ static void grouped_pack_turned(const struct slices *s, struct parallel_range of
                     for (size_t o = 0; o < s->group; o++)
                         to[o * s->width + group + i] = row[group + o];
             }
-}
-
-static void conv_grouped_unpack(const struct slices *s, const float *from, float *dw, bool add)
-{
-    if (dry_run_moves(2 * conv_grouped_slice_count(s) * conv_grouped_slice_weights(s)))
-        return;
-    for (size_t at = 0; at < s->channels; at += s->width)
-        for (size_t row = 0; row < TAPS * s->group; row++, from += s->width) {
-            float *to = dw + row * s->channels + at;
-            for (size_t i = 0; i < s->width; i++)
-                to[i] = add ? to[i] + from[i] : from[i];
-        }
 }
 
 /* Prefetches the next slice: the hardware prefetcher does not follow strides of all channels. */
@@ -311,21 +286,6 @@ static void conv_grouped_forward_slice(const struct slices *s, const float *weig
     trace_part(piece, TRACE_GEMM);
 }
 
-void conv_grouped_forward(const struct conv *c, const float *w, const float *x, float *z,
-                          size_t first, size_t end, float *scratch, conv_rows *done, void *context)
-{
-    struct slices s = conv_grouped_slices_of(c);
-    float *padded = scratch + 2 * conv_weights(c);
-    size_t pixels = s.out * s.out;
-
-    conv_grouped_pack(&s, conv_grouped_all_slices(&s), w, scratch);
-    for (size_t i = first; i < end; i++) {
-        for (size_t k = 0; k < conv_grouped_slice_count(&s); k++)
-            conv_grouped_forward_slice(&s, scratch, x, z, i, k, padded);
-        conv_call_hook_rows(done, i * pixels, pixels, s.channels, context);
-    }
-}
-
 /* Gradient of a row of three taps by WEIGHT_CHANNELS channels of a group, from a whole image. Input
  * pixel q contributes to output q - kx by tap kx (stride 2: (q - kx) / 2); dz's border stands for
  * missing outputs. x: the row's first pixel for the first row of outputs; dz: the border before
@@ -422,30 +382,8 @@ static void conv_grouped_backward_slice(const struct slices *s, const struct con
     trace_part(piece, TRACE_GEMM);
 }
 
-void conv_grouped_backward(const struct conv *c, const struct conv_backward *b, size_t first,
-                           size_t end)
-{
-    struct slices s = conv_grouped_slices_of(c);
-    size_t weights = conv_weights(c), in = s.in * s.in, out = s.out * s.out;
-    float *dw = b->scratch + weights, *padded = dw + weights;
-    struct slice_work work = {b->scratch, padded, padded + s.padded * s.padded * s.width};
-
-    if (!dry_run)
-        memset(dw, 0, weights * sizeof *dw);
-    if (b->dx)
-        grouped_pack_turned(&s, conv_grouped_all_slices(&s), b->w, b->scratch);
-    for (size_t i = first; i < end; i++) {
-        conv_call_hook_rows(b->ready, i * out, out, s.channels, b->context);
-        for (size_t k = 0; k < conv_grouped_slice_count(&s); k++)
-            conv_grouped_backward_slice(&s, b, i, k, &work,
-                                        dw + k * conv_grouped_slice_weights(&s));
-        if (b->dx)
-            conv_call_hook_rows(b->done, i * in, in, s.channels, b->context);
-    }
-    conv_grouped_unpack(&s, dw, b->dw, b->add_dw);
-}
-
-/* ---- teams: slices of images are shared, slice by slice */
+/* ---- slices of images are shared, slice by slice; a single thread has all slices of an image one
+ * after the other, while it is in cache */
 
 static size_t conv_grouped_own_work_floats(const struct slices *s)
 {
@@ -463,17 +401,40 @@ size_t conv_grouped_own_floats(const struct conv *c)
     return conv_grouped_own_work_floats(&s) + 2 * conv_grouped_slice_weights(&s);
 }
 
-static struct parallel_block conv_grouped_slice_rows(const struct slices *s, size_t image,
-                                                     size_t pixels, size_t slice)
+struct slice_of_image {
+    size_t image, slice;
+};
+
+static struct slice_of_image conv_grouped_slice_at(const struct slices *s, size_t i, size_t images,
+                                                   bool single)
 {
-    return (struct parallel_block){image * pixels, pixels, slice * s->width, s->width};
+    size_t count = conv_grouped_slice_count(s);
+
+    if (single)
+        return (struct slice_of_image){i / count, i % count};
+    return (struct slice_of_image){i % images, i / images};
+}
+
+/* For the slice of an image; by a single thread for the whole image, at its first or last slice. */
+static void conv_grouped_call_hook(const struct slices *s, conv_rows *hook,
+                                   struct slice_of_image at, size_t pixels, bool single, bool last,
+                                   void *context)
+{
+    struct parallel_block rows = {at.image * pixels, pixels, at.slice * s->width, s->width};
+
+    if (single && at.slice != (last ? conv_grouped_slice_count(s) - 1 : 0))
+        return;
+    if (single)
+        rows = (struct parallel_block){at.image * pixels, pixels, 0, s->channels};
+    conv_call_hook(hook, rows, context);
 }
 
 struct grouped_forward {
     const struct slices *s;
     const float *packed, *x;
-    float *z, *own;
+    float *z, *own; /* own: of the working thread */
     size_t images;
+    bool single;
     conv_rows *done;
     void *context;
 };
@@ -482,24 +443,30 @@ static void grouped_forward_piece(const struct parallel_piece *piece, void *cont
 {
     const struct grouped_forward *f = context;
     const struct slices *s = f->s;
-    size_t n = f->images;
     struct parallel_range mine =
-        parallel_range(conv_grouped_slice_count(s) * n, parallel_piece_share(piece));
+        parallel_range(conv_grouped_slice_count(s) * f->images, parallel_piece_share(piece));
 
     for (size_t i = mine.first; i < mine.end; i++) {
-        conv_grouped_forward_slice(s, f->packed, f->x, f->z, i % n, i / n, f->own);
-        conv_call_hook(f->done, conv_grouped_slice_rows(s, i % n, s->out * s->out, i / n),
-                       f->context);
+        struct slice_of_image at = conv_grouped_slice_at(s, i, f->images, f->single);
+        conv_grouped_forward_slice(s, f->packed, f->x, f->z, at.image, at.slice, f->own);
+        conv_grouped_call_hook(s, f->done, at, s->out * s->out, f->single, true, f->context);
     }
 }
 
-void conv_grouped_forward_team(const struct conv *c, const float *w, const float *x, float *z,
-                               int images, struct parallel_share share,
-                               const struct conv_memory *memory, conv_rows *done, void *context)
+void conv_grouped_forward(const struct conv *c, const float *w, const float *x, float *z,
+                          int images, struct parallel_share share, const struct conv_memory *memory,
+                          conv_rows *done, void *context)
 {
     struct slices s = conv_grouped_slices_of(c);
-    struct grouped_forward f = {&s,   memory->team, x, z, memory->own[share.part], (size_t)images,
-                                done, context};
+    struct grouped_forward f = {.s = &s,
+                                .packed = memory->team,
+                                .x = x,
+                                .z = z,
+                                .own = memory->own[share.part],
+                                .images = (size_t)images,
+                                .single = conv_is_single(memory),
+                                .done = done,
+                                .context = context};
 
     conv_grouped_pack(&s, parallel_range(conv_grouped_slice_count(&s), share), w, memory->team);
     parallel_barrier(share);
@@ -531,9 +498,9 @@ static float *conv_grouped_sums_of(const struct slices *s, const struct conv *c,
            (first == slice ? 0 : conv_grouped_slice_weights(s));
 }
 
-static void conv_grouped_unpack_team(const struct slices *s, const struct conv *c,
-                                     const struct conv_backward *b, size_t images,
-                                     struct parallel_share share, const struct conv_memory *memory)
+static void conv_grouped_unpack(const struct slices *s, const struct conv *c,
+                                const struct conv_backward *b, size_t images,
+                                struct parallel_share share, const struct conv_memory *memory)
 {
     size_t rows = TAPS * s->group;
     struct parallel_range mine = parallel_range(conv_grouped_slice_count(s) * rows, share);
@@ -557,31 +524,31 @@ static void conv_grouped_unpack_team(const struct slices *s, const struct conv *
     }
 }
 
-void conv_grouped_backward_team(const struct conv *c, const struct conv_backward *b, int images,
-                                struct parallel_share share, const struct conv_memory *memory)
+void conv_grouped_backward(const struct conv *c, const struct conv_backward *b, int images,
+                           struct parallel_share share, const struct conv_memory *memory)
 {
     struct slices s = conv_grouped_slices_of(c);
     size_t n = (size_t)images, in = s.in * s.in, out = s.out * s.out;
     struct parallel_range mine = parallel_range(conv_grouped_slice_count(&s) * n, share);
-    float *own = memory->own[share.part], *dw = NULL;
+    float *own = memory->own[share.part];
     struct slice_work work = {memory->team, own, own + s.padded * s.padded * s.width};
+    bool single = conv_is_single(memory);
 
     if (b->dx)
         grouped_pack_turned(&s, parallel_range(conv_grouped_slice_count(&s), share), b->w,
                             memory->team);
     parallel_barrier(share);
     for (size_t i = mine.first; i < mine.end; i++) {
-        if (i == mine.first || i % n == 0) {
-            dw = conv_grouped_sums_of(
-                &s, c, i / n, n, conv_grouped_sharers_of(&s, i / n, n, share.parts), share, memory);
-            if (!dry_run)
-                memset(dw, 0, conv_grouped_slice_weights(&s) * sizeof *dw);
-        }
-        conv_call_hook(b->ready, conv_grouped_slice_rows(&s, i % n, out, i / n), b->context);
-        conv_grouped_backward_slice(&s, b, i % n, i / n, &work, dw);
+        struct slice_of_image at = conv_grouped_slice_at(&s, i, n, single);
+        struct sharers sharers = conv_grouped_sharers_of(&s, at.slice, n, share.parts);
+        float *dw = conv_grouped_sums_of(&s, c, at.slice, n, sharers, share, memory);
+        if ((i == mine.first || at.image == 0) && !dry_run)
+            memset(dw, 0, conv_grouped_slice_weights(&s) * sizeof *dw);
+        conv_grouped_call_hook(&s, b->ready, at, out, single, false, b->context);
+        conv_grouped_backward_slice(&s, b, at.image, at.slice, &work, dw);
         if (b->dx)
-            conv_call_hook(b->done, conv_grouped_slice_rows(&s, i % n, in, i / n), b->context);
+            conv_grouped_call_hook(&s, b->done, at, in, single, true, b->context);
     }
     parallel_barrier(share);
-    conv_grouped_unpack_team(&s, c, b, n, share, memory);
+    conv_grouped_unpack(&s, c, b, n, share, memory);
 }

@@ -4,7 +4,7 @@
  * or a part of a large one, so that no lane multiplies by the zeros between groups; sums of a strip
  * of pixels stay in registers.
  *
- * Weights are (ky, kx, c_in / groups, c_out). The hooks are called image by image.
+ * Weights are (ky, kx, c_in / groups, c_out).
  */
 #pragma once
 
@@ -13,18 +13,11 @@
 /* As many output as input channels, in groups of 4, 8, 16, ... that fill vectors. */
 bool conv_grouped_takes(const struct conv *c);
 
-size_t conv_grouped_scratch_floats(const struct conv *c);
-
+/* As conv_forward and conv_backward. */
 void conv_grouped_forward(const struct conv *c, const float *w, const float *x, float *z,
-                          size_t first, size_t end, float *scratch, conv_rows *done, void *context);
-void conv_grouped_backward(const struct conv *c, const struct conv_backward *b, size_t first,
-                           size_t end);
-
-/* By a team, as conv_forward_team and conv_backward_team; slices of images are shared. */
+                          int images, struct parallel_share share, const struct conv_memory *memory,
+                          conv_rows *done, void *context);
+void conv_grouped_backward(const struct conv *c, const struct conv_backward *b, int images,
+                           struct parallel_share share, const struct conv_memory *memory);
 size_t conv_grouped_team_floats(const struct conv *c);
 size_t conv_grouped_own_floats(const struct conv *c);
-void conv_grouped_forward_team(const struct conv *c, const float *w, const float *x, float *z,
-                               int images, struct parallel_share share,
-                               const struct conv_memory *memory, conv_rows *done, void *context);
-void conv_grouped_backward_team(const struct conv *c, const struct conv_backward *b, int images,
-                                struct parallel_share share, const struct conv_memory *memory);

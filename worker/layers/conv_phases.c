@@ -47,8 +47,8 @@ static size_t conv_phases_gathered_row_floats(const struct conv *c)
 
 static size_t conv_phases_lines_at_once(const struct conv *c)
 {
-    size_t n =
-        conv_tile_floats(c) / (conv_phases_lines(&c->window) * conv_phases_gathered_row_floats(c));
+    size_t n = conv_tile_floats(c, false) /
+               (conv_phases_lines(&c->window) * conv_phases_gathered_row_floats(c));
     return n ? n : 1;
 }
 

@@ -61,37 +61,16 @@ void conv_pixel_pack(const struct conv *c, struct parallel_range panels, const f
     tile_pack(&b, k, panels.end * tile_columns() - first, to + first * k, k);
 }
 
-static void conv_pixel_forward_pixels(const struct conv *c, const struct tile_matrix *weights,
-                                      const float *x, float *z, size_t first, size_t images)
+void conv_pixel_forward(const struct conv *c, const float *w, bool packed, const float *x, float *z,
+                        size_t first, size_t images)
 {
     struct sizes s = pixel_sizes(c);
+    struct tile_matrix weights = {w, packed ? conv_pixel_rows_of_weights(c) : s.co, false, packed};
     int out = c->window.out;
 
     for (int p = 0; p < out * out; p++)
-        conv_pixel_forward_pixel(c, weights, x + first * s.image_in, z + first * s.image_out,
+        conv_pixel_forward_pixel(c, &weights, x + first * s.image_in, z + first * s.image_out,
                                  p / out, p % out, images);
-}
-
-void conv_pixel_forward_packed(const struct conv *c, const float *packed, const float *x, float *z,
-                               size_t first, size_t images)
-{
-    struct tile_matrix weights = {
-        .data = packed, .ld = conv_pixel_rows_of_weights(c), .packed = true};
-    conv_pixel_forward_pixels(c, &weights, x, z, first, images);
-}
-
-void conv_pixel_forward(const struct conv *c, const float *w, const float *x, float *z,
-                        size_t first, size_t images, float *scratch)
-{
-    struct tile_matrix weights = {.data = w, .ld = (size_t)c->out_channels};
-
-    if (c->window.out == 1) { /* needed once */
-        conv_pixel_forward_pixels(c, &weights, x, z, first, images);
-        return;
-    }
-    conv_pixel_pack(c, (struct parallel_range){0, (size_t)c->out_channels / tile_columns()}, w,
-                    scratch);
-    conv_pixel_forward_packed(c, scratch, x, z, first, images);
 }
 
 /* Output position that reads input position i through a tap, or -1. */
@@ -144,28 +123,6 @@ bool conv_pixel_weights_part(const struct conv *c, const float *x, const float *
     return add;
 }
 
-static void conv_pixel_weights_of_tap(const struct conv *c, const float *x, const float *dz,
-                                      int tap, size_t images, float *dw, bool add)
-{
-    struct sizes s = pixel_sizes(c);
-    struct parallel_range all = {0, conv_pixel_hits(c, tap) * images};
-
-    if (!conv_pixel_weights_part(c, x, dz, tap, all, images,
-                                 (struct parallel_block){0, s.ci, 0, s.co}, dw, s.co, add))
-        memset(dw, 0, s.tap * sizeof *dw);
-}
-
-void conv_pixel_weights(const struct conv *c, const float *x, const float *dz, size_t first,
-                        size_t images, float *dw, bool add)
-{
-    struct sizes s = pixel_sizes(c);
-    int kernel = c->window.kernel;
-
-    for (int t = 0; t < kernel * kernel; t++)
-        conv_pixel_weights_of_tap(c, x + first * s.image_in, dz + first * s.image_out, t, images,
-                                  dw + (size_t)t * s.tap, add);
-}
-
 static void conv_pixel_data_of_pixel(const struct conv *c, const struct tile_matrix *weights,
                                      const float *dz, float *dx, bool add, int iy, int ix,
                                      size_t images)
@@ -202,35 +159,14 @@ void conv_pixel_pack_data(const struct conv *c, struct parallel_range panels, co
     }
 }
 
-static void conv_pixel_data_of_pixels(const struct conv *c, const struct tile_matrix *weights,
-                                      const float *dz, float *dx, bool add, size_t first,
-                                      size_t images)
+void conv_pixel_data(const struct conv *c, const float *w, bool packed, const float *dz, float *dx,
+                     bool add, size_t first, size_t images)
 {
     struct sizes s = pixel_sizes(c);
+    struct tile_matrix weights = {w, s.co, !packed, packed};
     int in = c->window.in;
 
     for (int p = 0; p < in * in; p++)
-        conv_pixel_data_of_pixel(c, weights, dz + first * s.image_out, dx + first * s.image_in, add,
-                                 p / in, p % in, images);
-}
-
-void conv_pixel_data_packed(const struct conv *c, const float *packed, const float *dz, float *dx,
-                            bool add, size_t first, size_t images)
-{
-    struct tile_matrix weights = {.data = packed, .ld = (size_t)c->out_channels, .packed = true};
-    conv_pixel_data_of_pixels(c, &weights, dz, dx, add, first, images);
-}
-
-void conv_pixel_data(const struct conv *c, const float *w, const float *dz, float *dx, bool add,
-                     size_t first, size_t images, float *scratch)
-{
-    struct tile_matrix weights = {.data = w, .ld = (size_t)c->out_channels, .transposed = true};
-
-    if (c->window.out == 1) {
-        conv_pixel_data_of_pixels(c, &weights, dz, dx, add, first, images);
-        return;
-    }
-    conv_pixel_pack_data(c, (struct parallel_range){0, (size_t)c->window.channels / tile_columns()},
-                         w, scratch);
-    conv_pixel_data_packed(c, scratch, dz, dx, add, first, images);
+        conv_pixel_data_of_pixel(c, &weights, dz + first * s.image_out, dx + first * s.image_in,
+                                 add, p / in, p % in, images);
 }

@@ -1,23 +1,18 @@
-/* CONV_PIXEL: a product's rows are a batch's images at one pixel and tap. scratch: conv_weights */
+/* CONV_PIXEL: a product's rows are a batch's images at one pixel and tap. */
 #pragma once
 
 #include "worker/layers/conv_shape.h"
 
-void conv_pixel_forward(const struct conv *c, const float *w, const float *x, float *z,
-                        size_t first, size_t images, float *scratch);
-void conv_pixel_weights(const struct conv *c, const float *x, const float *dz, size_t first,
-                        size_t images, float *dw, bool add);
-void conv_pixel_data(const struct conv *c, const float *w, const float *dz, float *dx, bool add,
-                     size_t first, size_t images, float *scratch);
-
-/* For a team: packs panels of output (or input) channels together, then works on own images */
+/* Pack panels of output, or input, channels of the weights: conv_weights floats for all of them. */
 void conv_pixel_pack(const struct conv *c, struct parallel_range panels, const float *w, float *to);
 void conv_pixel_pack_data(const struct conv *c, struct parallel_range panels, const float *w,
                           float *to);
-void conv_pixel_forward_packed(const struct conv *c, const float *packed, const float *x, float *z,
-                               size_t first, size_t images);
-void conv_pixel_data_packed(const struct conv *c, const float *packed, const float *dz, float *dx,
-                            bool add, size_t first, size_t images);
+
+/* z, or dx, of images [first, first + images). w: all panels if packed, else the weights. */
+void conv_pixel_forward(const struct conv *c, const float *w, bool packed, const float *x, float *z,
+                        size_t first, size_t images);
+void conv_pixel_data(const struct conv *c, const float *w, bool packed, const float *dz, float *dx,
+                     bool add, size_t first, size_t images);
 
 /* Number of pixels that a tap meets. Times `images`: the rows of its products for dw. */
 size_t conv_pixel_hits(const struct conv *c, int tap);

@@ -6,18 +6,42 @@
 #include "worker/kernels/window.h"
 #include "worker/team/parallel.h"
 
-/* Smaller than the im2col tile of a single thread (conv.c), as is a thread's share. */
-enum { TILE_FLOATS = 512 * 1024 / 4, LARGE_TILE_FLOATS = 1024 * 1024 / 4 };
+/* Measured best: a tile fits the second-level cache, unless its weights do not; a thread of several
+ * has fewer rows for it. */
+enum {
+    TILE_FLOATS = 512 * 1024 / 4,
+    LARGE_TILE_FLOATS = 1024 * 1024 / 4,
+    SINGLE_LARGE_TILE_FLOATS = 2048 * 1024 / 4,
+    SINGLE_TILE_ROWS = 16 /* a multiple of them */
+};
 
-size_t conv_tile_floats(const struct conv *c)
+size_t conv_tile_floats(const struct conv *c, bool single)
 {
-    return conv_weights(c) > TILE_FLOATS ? LARGE_TILE_FLOATS : TILE_FLOATS;
+    if (conv_weights(c) <= TILE_FLOATS)
+        return TILE_FLOATS;
+    return single ? SINGLE_LARGE_TILE_FLOATS : LARGE_TILE_FLOATS;
 }
 
-size_t conv_tile_rows(const struct conv *c, size_t columns)
+static size_t conv_product_widest_columns(const struct conv *c)
 {
-    size_t rows = conv_tile_floats(c) / columns / tile_rows() * tile_rows();
-    return rows < tile_rows() ? tile_rows() : rows;
+    struct window turned = conv_turned_window(c);
+    size_t widest = size_max(conv_columns(&c->window), (size_t)c->out_channels);
+
+    return conv_turns_kernel(c) ? size_max(widest, conv_columns(&turned)) : widest;
+}
+
+/* Rounding errors depend on where tiles end, so other sizes give other last bits. */
+size_t conv_tile_rows(const struct conv *c, size_t columns, bool single)
+{
+    size_t unit = single ? SINGLE_TILE_ROWS : tile_rows();
+    size_t widest = single ? conv_product_widest_columns(c) : columns;
+
+    return size_max(conv_tile_floats(c, single) / widest / unit * unit, unit);
+}
+
+size_t conv_single_tile_floats(const struct conv *c)
+{
+    return conv_tile_rows(c, 0, true) * conv_product_widest_columns(c);
 }
 
 static size_t conv_product_tiles_of(size_t rows)
@@ -32,30 +56,30 @@ static void conv_product_multiply_tile(const struct conv_product *p, const float
 
     for (size_t i = 0; i < p->runs.count; i++) {
         size_t row = p->runs.first + i * p->runs.step;
+        size_t length = p->runs.length;
+        const float *a = col + i * length;
         bool add = p->add || i > 0;
-        struct tile_matrix b = {p->weights + row * tile_columns() + column * p->k_all, p->k_all,
-                                false, true};
+        struct tile_matrix b = {p->weights + row * n + column, n, false, false};
         if (p->packed)
-            tile_gemm(rows, columns, p->runs.length, col + i * p->runs.length, k, &b, to, n, add);
+            b = (struct tile_matrix){p->weights + row * tile_columns() + column * p->k_all,
+                                     p->k_all, false, true};
+        else if (p->transposed)
+            b = (struct tile_matrix){p->weights + column * k, k, true, false};
+        if (p->packed || conv_uses_tile(p->c, n))
+            tile_gemm(rows, columns, length, a, k, &b, to, n, add);
         else
-            gemm_nn(rows, columns, p->runs.length, col + i * p->runs.length, k,
-                    p->weights + row * n + column, n, to, n, add);
+            (p->transposed ? gemm_nt : gemm_nn)(rows, columns, length, a, k, b.data, b.ld, to, n,
+                                                add);
     }
-}
-
-static size_t product_tile(const struct conv_product *p)
-{
-    return conv_tile_rows(p->c, size_max(conv_columns(&p->window), p->channels));
 }
 
 void conv_product_block(const struct conv_product *p, const struct parallel_block *block)
 {
     size_t k = conv_columns(&p->window), end = block->row + block->rows;
-    size_t tile = product_tile(p);
 
     for (size_t row = block->row, rows; row < end; row += rows) {
         const float *col = p->in_place ? p->from + row * k : p->col;
-        rows = size_min(end - row, tile);
+        rows = size_min(end - row, p->tile);
         if (!p->in_place)
             im2col(&p->window, p->from, row, rows, p->col);
         conv_product_multiply_tile(p, col, rows, block->column, block->columns,
@@ -67,7 +91,7 @@ void conv_product_block(const struct conv_product *p, const struct parallel_bloc
 
 struct product_of_rows {
     const struct conv_product *p;
-    size_t rows;
+    struct parallel_range rows;
 };
 
 static void product_piece(const struct parallel_piece *piece, void *context)
@@ -75,19 +99,24 @@ static void product_piece(const struct parallel_piece *piece, void *context)
     const struct product_of_rows *of = context;
     const struct conv_product *p = of->p;
     struct parallel_block block[PARALLEL_BLOCKS];
-    int blocks = parallel_matrix(of->rows, conv_product_tiles_of(of->rows), p->channels,
+    size_t rows = of->rows.end - of->rows.first;
+    int blocks = parallel_matrix(rows, conv_product_tiles_of(rows), p->channels,
                                  p->packed ? tile_columns() : p->channels,
                                  parallel_piece_share(piece), block);
 
-    for (int i = 0; i < blocks; i++)
+    for (int i = 0; i < blocks; i++) {
+        block[i].row += of->rows.first;
         conv_product_block(p, &block[i]);
+    }
 }
 
-void conv_product_team(const struct conv_product *p, size_t rows, struct parallel_share share)
+void conv_product_team(const struct conv_product *p, struct parallel_range rows,
+                       struct parallel_share share)
 {
     struct product_of_rows of = {p, rows};
 
-    parallel_take(share, rows / (size_t)share.parts / product_tile(p), product_piece, &of);
+    parallel_take(share, (rows.end - rows.first) / (size_t)share.parts / p->tile, product_piece,
+                  &of);
 }
 
 struct parallel_range conv_panels(size_t channels, struct parallel_share share)

@@ -7,15 +7,17 @@
 struct conv_product {
     const struct conv *c;
     struct window window;
-    bool in_place; /* from is the im2col matrix */
-    bool packed;
+    size_t tile;     /* rows computed at a time: conv_tile_rows */
+    bool in_place;   /* from is the im2col matrix */
+    bool packed;     /* weights are panels */
+    bool transposed; /* weights are (channels, k): of a 1x1 for dx */
     const float *from, *weights;
     float *to;
     size_t channels; /* of `to` */
     struct conv_runs runs;
     size_t k_all; /* of the packed panels */
     bool add;
-    float *col;
+    float *col; /* the thread's own im2col tile */
     conv_rows *done;
     void *context;
 };
@@ -23,7 +25,9 @@ struct conv_product {
 /* Computes part of `to`: rows of pixels by columns of channels. */
 void conv_product_block(const struct conv_product *p, const struct parallel_block *block);
 
-void conv_product_team(const struct conv_product *p, size_t rows, struct parallel_share share);
+/* All columns of these rows. */
+void conv_product_team(const struct conv_product *p, struct parallel_range rows,
+                       struct parallel_share share);
 
 struct parallel_range conv_panels(size_t channels, struct parallel_share share);
 
@@ -31,6 +35,8 @@ struct parallel_range conv_panels(size_t channels, struct parallel_share share);
 void conv_pack_turned(const struct conv *c, struct parallel_range panels, const float *w,
                       float *to);
 
-/* A thread's im2col tile: floats, and rows if it has `columns` columns. */
-size_t conv_tile_floats(const struct conv *c);
-size_t conv_tile_rows(const struct conv *c, size_t columns);
+/* A thread's im2col tile: floats, and rows if it has `columns` columns. Those of a single thread
+ * hold any of the convolution's products, whatever `columns` is. */
+size_t conv_tile_floats(const struct conv *c, bool single);
+size_t conv_tile_rows(const struct conv *c, size_t columns, bool single);
+size_t conv_single_tile_floats(const struct conv *c); /* of a single thread, at most */

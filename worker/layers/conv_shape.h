@@ -56,20 +56,27 @@ typedef void conv_rows(const struct parallel_block *part, void *context);
 
 struct conv_backward {
     const float *w, *x;
-    const float *dz; /* (N, out, out, c_out), read after `ready` was called for the rows */
-    float *dx;       /* (N, in, in, c_in); may be NULL */
-    bool add_dx;     /* add instead of overwriting */
-    float *dw;       /* (K, c_out) */
-    bool add_dw;     /* add instead of overwriting */
-    float *scratch;
+    const float *dz;         /* (N, out, out, c_out), read after `ready` was called for the rows */
+    float *dx;               /* (N, in, in, c_in); may be NULL */
+    bool add_dx;             /* add instead of overwriting */
+    float *dw;               /* (K, c_out) */
+    bool add_dw;             /* add instead of overwriting */
     conv_rows *ready, *done; /* of dz; of dx. May be NULL */
     void *context;
 };
 
 struct conv_memory {
-    float *team;       /* conv_team_floats for at least so many images and threads */
-    float *const *own; /* [parts]: conv_own_floats each */
+    float *team;       /* conv_team_floats for at least this many images */
+    float *const *own; /* [threads]: conv_own_floats each */
+    int threads;       /* that it is for; a team may have started fewer */
 };
+
+/* A single thread has larger tiles, and finishes each before the next: dw is summed directly, and
+ * dx follows while dz is in cache. */
+static inline bool conv_is_single(const struct conv_memory *m)
+{
+    return m->threads == 1;
+}
 
 static inline size_t conv_pixels_out(const struct conv *c)
 {
@@ -110,11 +117,8 @@ struct conv_runs conv_weight_runs(const struct conv *c);
 /* Whether products of matrices with n columns use the register tile. */
 bool conv_uses_tile(const struct conv *c, size_t n);
 
+/* Whether a thread with so many images computes pixel by pixel. */
 bool conv_by_pixel(const struct conv *c, int images);
-static inline bool conv_by_pixel_in_team(const struct conv *c, int images, int threads)
-{
-    return conv_by_pixel(c, images / threads);
-}
 enum { CONV_PIXEL_IMAGES_AT_ONCE = 256 };
 
 static inline void conv_call_hook(conv_rows *hook, struct parallel_block part, void *context)

@@ -27,7 +27,7 @@ struct sums_to {
 
 bool conv_may_sum_whole(const struct conv *c)
 {
-    size_t tile = conv_reads_in_place(c) ? 0 : conv_tile_floats(c);
+    size_t tile = conv_reads_in_place(c) ? 0 : conv_tile_floats(c, false);
     return conv_weights(c) + tile <= WHOLE_FLOATS + SMALL_FLOATS / 4;
 }
 
@@ -74,23 +74,27 @@ static size_t conv_sums_all_work(const struct conv_blocks *s)
     return work;
 }
 
-struct conv_blocks conv_blocks_of(const struct conv *c, int images, int threads, size_t own_floats)
+struct conv_blocks conv_blocks_of(const struct conv *c, int images, int threads, size_t own_floats,
+                                  bool single)
 {
     const struct window *w = &c->window;
     size_t ci = (size_t)w->channels, co = (size_t)c->out_channels;
     struct conv_blocks s = {.c = c,
                             .rows = (size_t)images * conv_pixels_out(c),
-                            .pixel = conv_by_pixel_in_team(c, images, threads),
+                            .pixel = conv_by_pixel(c, images / threads),
+                            .single = single,
                             .first_tap = w->tap_first,
                             .taps = window_taps(w),
                             .n_unit = conv_uses_tile(c, co) ? tile_columns() : 1,
                             .own_floats = own_floats};
 
-    s.whole = !s.pixel && conv_sums_whole(c, images, threads);
+    s.whole = !s.pixel && (single || conv_sums_whole(c, images, threads));
     s.k_parts = (ci + BLOCK_K - 1) / BLOCK_K;
     size_t k = (ci + s.k_parts - 1) / s.k_parts, n = BLOCK_FLOATS / k / s.n_unit * s.n_unit;
     n = n ? n : s.n_unit;
     s.n_parts = (co + n - 1) / n;
+    if (single)
+        s.k_parts = s.n_parts = 1;
     if (s.pixel)
         s.rows = (size_t)images;
     s.count = s.whole ? 1 : (size_t)(s.taps * s.taps) * s.k_parts * s.n_parts;
@@ -145,6 +149,24 @@ static void conv_sums_add_products(const struct conv *c, size_t rows, const floa
         gemm_tn(at->rows, at->columns, rows, col, ld, dz + at->column, n, to->to, to->ld, to->add);
 }
 
+/* A single thread's rows are all, and it sums some images at a time. */
+static void sum_pixels(const struct conv_blocks *s, const struct conv_backward *b,
+                       const struct dw_block *block, struct parallel_range rows, struct sums_to to)
+{
+    const struct conv *c = s->c;
+    size_t in = conv_pixels_in(c) * (size_t)c->window.channels;
+    size_t out = conv_pixels_out(c) * (size_t)c->out_channels;
+    size_t step = s->single ? CONV_PIXEL_IMAGES_AT_ONCE : s->rows;
+
+    for (size_t i = 0; i < s->rows; i += step) {
+        size_t images = size_min(s->rows - i, step);
+        if (s->single)
+            rows = (struct parallel_range){0, block->rows / s->rows * images};
+        to.add = conv_pixel_weights_part(c, b->x + i * in, b->dz + i * out, block->tap, rows,
+                                         images, block->at, to.to, to.ld, to.add);
+    }
+}
+
 static void sum_block(const struct conv_blocks *s, const struct conv_backward *b,
                       const struct dw_block *block, struct parallel_range rows, struct sums_to to,
                       float *col)
@@ -154,8 +176,7 @@ static void sum_block(const struct conv_blocks *s, const struct conv_backward *b
     size_t step = conv_reads_in_place(c) ? rows.end - rows.first : GATHERED_ROWS;
 
     if (s->pixel) {
-        conv_pixel_weights_part(c, b->x, b->dz, block->tap, rows, s->rows, block->at, to.to, to.ld,
-                                to.add);
+        sum_pixels(s, b, block, rows, to);
         return;
     }
     for (size_t row = rows.first; row < rows.end; row += step, to.add = true) {
@@ -189,69 +210,100 @@ static float *sums_at(const struct conv_blocks *s, int thread, const struct conv
     return memory->own[thread] + s->own_floats;
 }
 
-static size_t conv_sums_whole_tile(const struct conv *c)
+static size_t conv_sums_whole_tile(const struct conv_blocks *s)
 {
-    return conv_tile_rows(c, size_max(conv_columns(&c->window), (size_t)c->out_channels));
+    const struct conv *c = s->c;
+    size_t columns = size_max(conv_columns(&c->window), (size_t)c->out_channels);
+    return conv_tile_rows(c, columns, s->single);
 }
 
 static size_t conv_sums_whole_grains(const struct conv_blocks *s, int parts)
 {
-    return size_min(s->rows / (size_t)parts / conv_sums_whole_tile(s->c),
-                    conv_sums_max_grains(s->c));
-}
-
-static void sum_rows(const struct conv *c, const struct conv_backward *b,
-                     struct parallel_range rows, struct sums_to to, float *col,
-                     const struct conv_product *data)
-{
-    struct conv_runs runs = conv_weight_runs(c);
-    size_t k = conv_columns(&c->window), n = (size_t)c->out_channels,
-           tile = conv_sums_whole_tile(c);
-
-    for (size_t row = rows.first; row < rows.end; row += tile, to.add = true) {
-        size_t count = size_min(rows.end - row, tile);
-        const float *from = conv_reads_in_place(c) ? b->x + row * k : col;
-        if (data || !b->dx)
-            conv_call_hook_rows(b->ready, row, count, n, b->context);
-        if (!conv_reads_in_place(c))
-            im2col(&c->window, b->x, row, count, col);
-        for (size_t i = 0; i < runs.count; i++) {
-            struct parallel_block at = {0, runs.length, 0, n};
-            struct sums_to part = {to.to + (runs.first + i * runs.step) * n, n, to.add};
-            conv_sums_add_products(c, count, from + i * runs.length, k, &at, b->dz + row * n,
-                                   &part);
-        }
-        if (data)
-            conv_product_block(data, &(struct parallel_block){row, count, 0, data->channels});
-    }
+    return size_min(s->rows / (size_t)parts / conv_sums_whole_tile(s), conv_sums_max_grains(s->c));
 }
 
 struct sums {
     const struct conv_blocks *s;
     const struct conv_backward *b;
     const struct conv_memory *memory;
-    const struct conv_product *data;
-    float *col;
+    const struct conv_sums_data *data;
+    struct parallel_range rows;
+    bool first;
+    float *col; /* of the working thread */
 };
+
+/* Adds up dx from the im2col matrix dz W^T of some rows. */
+static void sums_scatter(const struct sums *w, size_t row, size_t rows)
+{
+    const struct conv *c = w->s->c;
+    struct conv_runs runs = conv_weight_runs(c);
+    size_t k = conv_columns(&c->window), n = (size_t)c->out_channels;
+    const float *dz = w->b->dz + row * n;
+
+    for (size_t i = 0; i < runs.count; i++) {
+        const float *weights = w->data->weights + (runs.first + i * runs.step) * n;
+        struct tile_matrix b = {weights, n, true, w->data->packed};
+        float *to = w->col + i * runs.length;
+        if (conv_uses_tile(c, runs.length))
+            tile_gemm(rows, runs.length, n, dz, n, &b, to, k, false);
+        else
+            gemm_nt(rows, runs.length, n, dz, n, weights, n, to, k, false);
+    }
+    col2im(&c->window, w->col, row, rows, w->b->dx);
+}
+
+static void sum_rows(const struct sums *w, struct parallel_range rows, struct sums_to to)
+{
+    const struct conv *c = w->s->c;
+    const struct conv_backward *b = w->b;
+    struct conv_runs runs = conv_weight_runs(c);
+    size_t k = conv_columns(&c->window), n = (size_t)c->out_channels;
+    size_t tile = conv_sums_whole_tile(w->s);
+
+    for (size_t row = rows.first; row < rows.end; row += tile, to.add = true) {
+        size_t count = size_min(rows.end - row, tile);
+        const float *from = conv_reads_in_place(c) ? b->x + row * k : w->col;
+        if (w->s->single || w->data || !b->dx)
+            conv_call_hook_rows(b->ready, row, count, n, b->context);
+        if (!conv_reads_in_place(c))
+            im2col(&c->window, b->x, row, count, w->col);
+        for (size_t i = 0; i < runs.count; i++) {
+            struct parallel_block at = {0, runs.length, 0, n};
+            struct sums_to part = {to.to + (runs.first + i * runs.step) * n, n, to.add};
+            conv_sums_add_products(c, count, from + i * runs.length, k, &at, b->dz + row * n,
+                                   &part);
+        }
+        if (w->data && w->data->product)
+            conv_product_block(w->data->product,
+                               &(struct parallel_block){row, count, 0, w->data->product->channels});
+        else if (w->data)
+            sums_scatter(w, row, count);
+    }
+}
 
 static void conv_sums_whole_piece(const struct parallel_piece *piece, void *context)
 {
     const struct sums *w = context;
     const struct conv *c = w->s->c;
-    float *sums =
-        sums_at(w->s, piece->home.part, w->memory) + (size_t)piece->number * conv_weights(c);
+    struct parallel_range rows =
+        parallel_range(w->rows.end - w->rows.first, parallel_piece_share(piece));
+    struct sums_to to = {w->b->dw, 0, w->b->add_dw || !w->first};
 
-    if (window_taps(&c->window) < c->window.kernel && !dry_run)
-        memset(sums, 0, conv_weights(c) * sizeof *sums);
-    sum_rows(c, w->b, parallel_range(w->s->rows, parallel_piece_share(piece)),
-             (struct sums_to){sums, 0, false}, w->col, w->data);
+    if (!w->s->single)
+        to = (struct sums_to){sums_at(w->s, piece->home.part, w->memory) +
+                                  (size_t)piece->number * conv_weights(c),
+                              0, false};
+    if (!to.add && window_taps(&c->window) < c->window.kernel && !dry_run)
+        memset(to.to, 0, conv_weights(c) * sizeof *to.to);
+    rows = (struct parallel_range){w->rows.first + rows.first, w->rows.first + rows.end};
+    sum_rows(w, rows, to);
 }
 
 void conv_sum_whole(const struct conv_blocks *s, const struct conv_backward *b,
-                    struct parallel_share share, const struct conv_memory *memory,
-                    const struct conv_product *data)
+                    struct parallel_range rows, bool first, struct parallel_share share,
+                    const struct conv_memory *memory, const struct conv_sums_data *data)
 {
-    struct sums w = {s, b, memory, data, memory->own[share.part]};
+    struct sums w = {s, b, memory, data, rows, first, memory->own[share.part]};
 
     parallel_take(share, conv_sums_whole_grains(s, share.parts), conv_sums_whole_piece, &w);
 }
@@ -319,11 +371,11 @@ static void sum_rows_of_block(const struct conv_blocks *s, const struct conv_bac
                               struct parallel_range share, float *own, float *col)
 {
     struct parallel_range rows = conv_sums_rows_of(block, before, share);
-    struct sums_to to = {conv_sums_own(before, share, own), block->at.columns, false};
+    struct sums_to to = {conv_sums_weights_at(s->c, block, b->dw), (size_t)s->c->out_channels,
+                         b->add_dw};
 
-    if (rows.first == 0 && rows.end == block->rows)
-        to = (struct sums_to){conv_sums_weights_at(s->c, block, b->dw), (size_t)s->c->out_channels,
-                              b->add_dw};
+    if (rows.first > 0 || rows.end < block->rows)
+        to = (struct sums_to){conv_sums_own(before, share, own), block->at.columns, false};
     if (rows.first < rows.end)
         sum_block(s, b, block, rows, to, col);
 }
@@ -367,7 +419,7 @@ static void conv_sums_blocks_piece(const struct parallel_piece *piece, void *con
 void conv_sum_blocks(const struct conv_blocks *s, const struct conv_backward *b,
                      struct parallel_share share, const struct conv_memory *memory)
 {
-    struct sums w = {s, b, memory, NULL, memory->own[share.part]};
+    struct sums w = {.s = s, .b = b, .memory = memory, .col = memory->own[share.part]};
 
     if (!b->add_dw)
         conv_sums_clear_unseen(s->c, b->dw, share);

@@ -14,7 +14,7 @@
 struct conv_blocks {
     const struct conv *c;
     size_t rows; /* of the im2col matrix, or images with CONV_PIXEL */
-    bool whole, pixel;
+    bool whole, pixel, single;
     int first_tap, taps;     /* per direction */
     size_t k_parts, n_parts; /* of a tap */
     size_t n_unit;           /* columns are cut at its multiples */
@@ -24,7 +24,8 @@ struct conv_blocks {
 };
 
 /* A thread's sums follow its work space of own_floats for z, dx and dw (conv_gathered_floats) */
-struct conv_blocks conv_blocks_of(const struct conv *c, int images, int threads, size_t own_floats);
+struct conv_blocks conv_blocks_of(const struct conv *c, int images, int threads, size_t own_floats,
+                                  bool single);
 
 /* Whether dw is a single block, for so many images and threads, or for any. */
 bool conv_sums_whole(const struct conv *c, int images, int threads);
@@ -37,10 +38,19 @@ void conv_sum_blocks(const struct conv_blocks *s, const struct conv_backward *b,
                      struct parallel_share share, const struct conv_memory *memory);
 size_t conv_sums_floats(void);
 
-/* Sums dw as one block; with `data` also dx, while dz is in cache. conv_sums_whole_floats. */
+/* How dx is computed tile by tile together with dw, while dz is in cache: as a product of the same
+ * rows (of a 1x1), or as an im2col matrix whose pixels are added up (by a single thread). */
+struct conv_sums_data {
+    const struct conv_product *product; /* NULL: the latter */
+    const float *weights;               /* for the latter */
+    bool packed;
+};
+
+/* Sums dw of these rows as one block: conv_sums_whole_floats. A single thread adds to dw, unless
+ * `first`; others' sums are added by conv_add_sums. data NULL: no dx. */
 void conv_sum_whole(const struct conv_blocks *s, const struct conv_backward *b,
-                    struct parallel_share share, const struct conv_memory *memory,
-                    const struct conv_product *data);
+                    struct parallel_range rows, bool first, struct parallel_share share,
+                    const struct conv_memory *memory, const struct conv_sums_data *data);
 size_t conv_sums_whole_floats(const struct conv *c);
 
 /* After a barrier: adds the sums of several threads to dw, a share of the weights per thread. */

@@ -71,28 +71,10 @@ bool conv_winograd_takes(const struct conv *c)
            tile_gemm_takes((size_t)w->channels) && tile_gemm_takes((size_t)c->out_channels);
 }
 
-size_t conv_winograd_images(const struct conv *c, enum conv_winograd m)
-{
-    struct sizes s = winograd_sizes(c, m, false);
-    return (s.rows + s.tiles - 1) / s.tiles;
-}
-
-size_t conv_winograd_weights_floats(const struct conv *c, enum conv_winograd m)
-{
-    struct sizes s = winograd_sizes(c, m, false);
-    return s.positions * s.weights_step;
-}
-
 /* After the two groups of tiles: a pixel of zeros, and one for unwanted outputs. */
 static size_t conv_winograd_edge_floats(const struct sizes *s)
 {
     return s->from > s->to ? s->from : s->to;
-}
-
-size_t conv_winograd_work_floats(const struct conv *c, enum conv_winograd m)
-{
-    struct sizes s = winograd_sizes(c, m, false);
-    return s.positions * (s.from_step + s.to_step) + 2 * conv_winograd_edge_floats(&s);
 }
 
 /* Panels (to / TILE_COLUMNS, from, TILE_COLUMNS) of each position. */
@@ -130,16 +112,16 @@ static void winograd_pack_turned(const struct sizes *s, struct parallel_range pa
         }
 }
 
-void conv_winograd_pack(const struct conv *c, enum conv_winograd m, bool turned,
-                        struct parallel_share share, const float *w, float *u)
+/* Packs a share of the transformed weights: for the forward direction, or rotated. */
+static void conv_winograd_pack(const struct sizes *s, bool turned, struct parallel_share share,
+                               const float *w, float *u)
 {
-    struct sizes s = winograd_sizes(c, m, turned);
-    struct parallel_range panels = parallel_range(s.to / tile_columns(), share);
+    struct parallel_range panels = parallel_range(s->to / tile_columns(), share);
     double piece = trace_begin();
 
-    if (dry_run_moves((9 + s.positions) * s.from * (panels.end - panels.first) * tile_columns()))
+    if (dry_run_moves((9 + s->positions) * s->from * (panels.end - panels.first) * tile_columns()))
         return;
-    turned ? winograd_pack_turned(&s, panels, w, u) : winograd_pack_forward(&s, panels, w, u);
+    turned ? winograd_pack_turned(s, panels, w, u) : winograd_pack_forward(s, panels, w, u);
     trace_part(piece, TRACE_IM2COL);
 }
 
@@ -291,14 +273,14 @@ static void conv_winograd_begin(const struct sizes *s, const struct work *w)
 }
 
 static void conv_winograd_run_group(const struct sizes *s, const struct conv_winograd_pass *p,
-                                    const struct work *w, size_t base, size_t tiles)
+                                    const float *u, const struct work *w, size_t base, size_t tiles)
 {
     struct part to = conv_winograd_whole_part(base, tiles, s->to);
 
     conv_winograd_transform_inputs(s, p->from, conv_winograd_whole_part(base, tiles, s->from),
                                    w->zeros, w->inputs);
     for (size_t i = 0; i < s->positions; i++) {
-        struct tile_matrix b = {p->u + i * s->weights_step, s->from, false, true};
+        struct tile_matrix b = {u + i * s->weights_step, s->from, false, true};
         tile_gemm(tiles, s->to, s->from, w->inputs + i * s->from_step, s->from_ld, &b,
                   w->others + i * s->to_step, s->to_ld, false);
     }
@@ -307,50 +289,18 @@ static void conv_winograd_run_group(const struct sizes *s, const struct conv_win
 }
 
 static void conv_winograd_run_groups(const struct sizes *s, const struct conv_winograd_pass *p,
-                                     float *memory, size_t first, size_t end)
+                                     const float *u, float *memory, size_t first, size_t end)
 {
     struct work w = conv_winograd_work_at(s, memory);
 
     conv_winograd_begin(s, &w);
     for (; first < end; first += s->group)
-        conv_winograd_run_group(s, p, &w, first, size_min(end - first, s->group));
+        conv_winograd_run_group(s, p, u, &w, first, size_min(end - first, s->group));
 }
 
 static size_t conv_winograd_image_tiles(const struct sizes *s)
 {
     return s->tiles * s->tiles;
-}
-
-void conv_winograd_run(const struct conv *c, const struct conv_winograd_pass *p, size_t first,
-                       size_t end)
-{
-    struct sizes s = winograd_sizes(c, p->m, p->turned);
-
-    conv_winograd_run_groups(&s, p, p->work, first * conv_winograd_image_tiles(&s),
-                             end * conv_winograd_image_tiles(&s));
-}
-
-void conv_winograd_sum_weights(const struct conv *c, const struct conv_winograd_sums *p,
-                               size_t first, size_t end)
-{
-    struct sizes s = winograd_sizes(c, p->m, false);
-    struct work w = conv_winograd_work_at(&s, p->work);
-    bool add = p->add;
-
-    conv_winograd_begin(&s, &w);
-    for (size_t base = first * conv_winograd_image_tiles(&s), tiles;
-         base < end * conv_winograd_image_tiles(&s); base += s.group, add = true) {
-        tiles = size_min(end * conv_winograd_image_tiles(&s) - base, s.group);
-        conv_winograd_transform_inputs(&s, p->x, conv_winograd_whole_part(base, tiles, s.from),
-                                       w.zeros, w.inputs);
-        conv_winograd_transform_gradients(&s, p->dz, conv_winograd_whole_part(base, tiles, s.to),
-                                          w.zeros, w.others);
-        for (size_t i = 0; i < s.positions; i++) {
-            struct tile_matrix b = {w.others + i * s.to_step, s.to_ld, false, false};
-            tile_gemm_transposed(s.from, s.to, tiles, w.inputs + i * s.from_step, s.from_ld, &b,
-                                 p->sums + i * s.weights_step, s.to, add);
-        }
-    }
 }
 
 void conv_winograd_finish_weights(const struct conv *c, enum conv_winograd m,
@@ -373,7 +323,7 @@ void conv_winograd_finish_weights(const struct conv *c, enum conv_winograd m,
     trace_part(piece, TRACE_IM2COL);
 }
 
-/* ---- teams */
+/* ---- shares */
 
 /* If the weights fit a core's cache and meet enough tiles of a thread to fill register tiles.
  * Otherwise threads share each product. */
@@ -427,15 +377,19 @@ size_t conv_winograd_team_floats(const struct conv *c, enum conv_winograd m, int
 {
     struct sizes s = winograd_sizes(c, m, false);
 
+    if (threads == 1)
+        return s.positions * s.weights_step;
     conv_winograd_set_group(&s, size_min(conv_winograd_max_team_tiles(&s, threads),
                                          conv_winograd_image_tiles(&s) * (size_t)images));
     return s.positions * s.weights_step + conv_winograd_transform_floats(&s);
 }
 
-size_t conv_winograd_own_floats(const struct conv *c, enum conv_winograd m)
+size_t conv_winograd_own_floats(const struct conv *c, enum conv_winograd m, int threads)
 {
     struct sizes s = winograd_sizes(c, m, false);
 
+    if (threads == 1)
+        return conv_winograd_transform_floats(&s);
     conv_winograd_set_own_group(&s);
     return conv_winograd_has_large_weights(&s) ? conv_winograd_edge_floats(&s)
                                                : conv_winograd_transform_floats(&s);
@@ -451,7 +405,9 @@ typedef void make_product(const struct team_pass *t, const struct product *p);
 struct team_pass {
     const struct sizes *s;
     const struct conv_winograd_pass *p;
-    struct conv_winograd_sums *sums;
+    const struct conv_winograd_sums *sums;
+    float *u;           /* transformed weights, or their gradient */
+    bool add;           /* to the gradient */
     struct work w;      /* the team's, except `unwanted` */
     size_t base, tiles; /* of the group */
     make_product *make;
@@ -489,7 +445,7 @@ static void conv_winograd_take_products(struct team_pass *t, size_t rows, size_t
 static void winograd_multiply(const struct team_pass *t, const struct product *p)
 {
     const struct sizes *s = t->s;
-    const float *u = t->p->u + p->position * s->weights_step;
+    const float *u = t->u + p->position * s->weights_step;
     struct tile_matrix b = {u + p->column * s->from, s->from, false, true};
 
     tile_gemm(p->rows, p->columns, s->from,
@@ -506,8 +462,8 @@ static void conv_winograd_sum_products(const struct team_pass *t, const struct p
 
     tile_gemm_transposed(p->rows, p->columns, t->tiles,
                          t->w.inputs + p->position * s->from_step + p->row, s->from_ld, &b,
-                         t->sums->sums + p->position * s->weights_step + p->row * s->to + p->column,
-                         s->to, t->sums->add);
+                         t->u + p->position * s->weights_step + p->row * s->to + p->column, s->to,
+                         t->add);
 }
 
 enum { CHANNELS_AT_ONCE = 64 };
@@ -578,7 +534,8 @@ static void conv_winograd_run_team_group(struct team_pass *t, struct parallel_sh
 struct own_tiles {
     const struct sizes *s;
     const struct conv_winograd_pass *p;
-    float *own;
+    const float *u;
+    float *own; /* of the working thread */
     size_t all;
 };
 
@@ -587,20 +544,22 @@ static void conv_winograd_own_tiles_piece(const struct parallel_piece *piece, vo
     const struct own_tiles *o = context;
     struct parallel_range tiles = parallel_range(o->all, parallel_piece_share(piece));
 
-    conv_winograd_run_groups(o->s, o->p, o->own, tiles.first, tiles.end);
+    conv_winograd_run_groups(o->s, o->p, o->u, o->own, tiles.first, tiles.end);
 }
 
-void conv_winograd_run_team(const struct conv *c, const struct conv_winograd_pass *p,
-                            const float *w, int images, struct parallel_share share, float *own)
+void conv_winograd_run(const struct conv *c, const struct conv_winograd_pass *p, int images,
+                       struct parallel_share share, const struct conv_memory *memory)
 {
     struct sizes s = winograd_sizes(c, p->m, p->turned);
     size_t all = conv_winograd_image_tiles(&s) * (size_t)images;
-    float *u = (float *)p->u;
+    float *u = memory->team, *own = memory->own[share.part];
+    bool single = conv_is_single(memory);
 
-    conv_winograd_pack(c, p->m, p->turned, share, w, u);
-    if (conv_winograd_has_own_tiles(&s, images, share.parts)) {
-        struct own_tiles o = {&s, p, own, all};
-        conv_winograd_set_own_group(&s);
+    conv_winograd_pack(&s, p->turned, share, p->w, u);
+    if (single || conv_winograd_has_own_tiles(&s, images, share.parts)) {
+        struct own_tiles o = {&s, p, u, own, all};
+        if (!single)
+            conv_winograd_set_own_group(&s);
         parallel_barrier(share);
         parallel_take(share, all / (size_t)share.parts / s.group, conv_winograd_own_tiles_piece,
                       &o);
@@ -608,7 +567,7 @@ void conv_winograd_run_team(const struct conv *c, const struct conv_winograd_pas
     }
     conv_winograd_set_team_group(&s, images, share.parts);
     struct team_pass t = {
-        .s = &s, .p = p, .w = conv_winograd_work_at(&s, u + s.positions * s.weights_step)};
+        .s = &s, .p = p, .u = u, .w = conv_winograd_work_at(&s, u + s.positions * s.weights_step)};
     t.w.unwanted = own;
     if (share.part == 0)
         conv_winograd_begin(&s, &t.w);
@@ -619,22 +578,47 @@ void conv_winograd_run_team(const struct conv *c, const struct conv_winograd_pas
     }
 }
 
-void conv_winograd_sum_team(const struct conv *c, const struct conv_winograd_sums *sums, int images,
-                            struct parallel_share share)
+/* Images whose dz a single thread makes ready together: enough tiles to pay for reading all
+ * weights. Groups of tiles do not cross their end. */
+static size_t conv_winograd_images(const struct sizes *s)
+{
+    return (s->rows + s->tiles - 1) / s->tiles;
+}
+
+static void conv_winograd_make_ready(const struct conv *c, const struct team_pass *t, size_t batch,
+                                     size_t all)
+{
+    size_t image_tiles = conv_winograd_image_tiles(t->s), pixels = conv_pixels_out(c);
+
+    if (t->base % batch == 0)
+        conv_call_hook_rows(t->sums->ready, t->base / image_tiles * pixels,
+                            size_min(batch, all - t->base) / image_tiles * pixels, t->s->to,
+                            t->sums->context);
+}
+
+void conv_winograd_sum(const struct conv *c, const struct conv_winograd_sums *sums, int images,
+                       struct parallel_share share, const struct conv_memory *memory)
 {
     struct sizes s = winograd_sizes(c, sums->m, false);
-    struct conv_winograd_sums pass = *sums;
-    size_t all = conv_winograd_image_tiles(&s) * (size_t)images;
+    size_t all = conv_winograd_image_tiles(&s) * (size_t)images, batch = all;
+    float *work = memory->team + s.positions * s.weights_step;
+    bool single = conv_is_single(memory);
 
-    conv_winograd_set_team_group(&s, images, share.parts);
-    struct team_pass t = {.s = &s,
-                          .sums = &pass,
-                          .w = conv_winograd_work_at(&s, pass.sums + s.positions * s.weights_step)};
+    if (single) {
+        batch = conv_winograd_images(&s) * conv_winograd_image_tiles(&s);
+        work = memory->own[0];
+    } else {
+        conv_winograd_set_team_group(&s, images, share.parts);
+    }
+    struct team_pass t = {
+        .s = &s, .sums = sums, .u = memory->team, .w = conv_winograd_work_at(&s, work)};
     if (share.part == 0)
         conv_winograd_begin(&s, &t.w);
     parallel_barrier(share);
-    for (; t.base < all; t.base += s.group, pass.add = true) {
-        t.tiles = size_min(all - t.base, s.group);
+    for (; t.base < all; t.base += t.tiles, t.add = true) {
+        t.tiles = size_min(size_min(all, (t.base / batch + 1) * batch) - t.base, s.group);
+        if (single)
+            conv_winograd_make_ready(c, &t, batch, all);
         conv_winograd_take_tiles(&t, conv_winograd_inputs_piece, share);
         conv_winograd_take_tiles(&t, conv_winograd_gradients_piece, share);
         parallel_barrier(share);

@@ -74,7 +74,8 @@ void model_tuning_list(const struct model_config *c, struct model_tuning *t)
 struct trial {
     struct conv c;
     int images;
-    float *x, *w, *z, *dx, *dw, *scratch;
+    float *x, *w, *z, *dx, *dw;
+    float *team, *own; /* struct conv_memory */
 };
 
 static float *autotune_filled(size_t floats)
@@ -85,16 +86,20 @@ static float *autotune_filled(size_t floats)
     return p;
 }
 
-static size_t autotune_max_scratch(struct conv c)
+/* Memory of a single thread for any of the ways. */
+static void autotune_allocate_memory(struct trial *t)
 {
-    size_t max = 0;
+    size_t team = 0, own = 0;
+
     for (int i = 0; i < WAYS; i++) {
+        struct conv c = t->c;
         for (int k = 0; k < CONV_DIRECTIONS; k++)
             c.winograd[k] = ways[i];
-        size_t floats = conv_scratch_floats(&c);
-        max = floats > max ? floats : max;
+        team = size_max(team, conv_team_floats(&c, t->images, 1));
+        own = size_max(own, conv_own_floats(&c, 1));
     }
-    return max;
+    t->team = autotune_filled(team);
+    t->own = autotune_filled(own);
 }
 
 static bool autotune_make_trial(struct trial *t)
@@ -108,8 +113,8 @@ static bool autotune_make_trial(struct trial *t)
     t->z = autotune_filled(out);
     t->w = autotune_filled(conv_weights(&t->c));
     t->dw = autotune_filled(conv_weights(&t->c));
-    t->scratch = autotune_filled(autotune_max_scratch(t->c));
-    return t->x && t->dx && t->z && t->w && t->dw && t->scratch;
+    autotune_allocate_memory(t);
+    return t->x && t->dx && t->z && t->w && t->dw && t->team && t->own;
 }
 
 enum pass { PASS_FORWARD, PASS_WEIGHTS, PASS_BACKWARD };
@@ -119,21 +124,21 @@ struct timed_pass {
     enum pass pass;
 };
 
-static void autotune_run_pass(int thread, int first, int end, void *context)
+static void autotune_run_pass(struct parallel_share share, void *context)
 {
     const struct timed_pass *p = context;
     const struct trial *t = p->trial;
+    struct conv_memory memory = {t->team, &t->own, 1};
     struct conv_backward b = {.w = t->w,
                               .x = t->x,
                               .dz = t->z,
                               .dx = p->pass == PASS_BACKWARD ? t->dx : NULL,
-                              .dw = t->dw,
-                              .scratch = t->scratch};
-    (void)thread;
+                              .dw = t->dw};
+
     if (p->pass == PASS_FORWARD)
-        conv_forward(&t->c, t->w, t->x, t->z, first, end, t->scratch, NULL, NULL);
+        conv_forward(&t->c, t->w, t->x, t->z, t->images, share, &memory, NULL, NULL);
     else
-        conv_backward(&t->c, &b, first, end);
+        conv_backward(&t->c, &b, t->images, share, &memory);
 }
 
 /* Processor time, which excludes most effects of neighbours. */
@@ -156,7 +161,7 @@ static double autotune_choose(struct trial *t, enum conv_direction direction, en
         struct timed_pass p = {t, pass};
         t->c.winograd[direction] = ways[i % WAYS];
         double start = autotune_processor_seconds();
-        parallel_run(1, t->images, autotune_run_pass, &p);
+        parallel_team(1, autotune_run_pass, &p);
         stall_progress_add(1);
         best[i % WAYS] = fmin(best[i % WAYS], autotune_processor_seconds() - start);
     }
@@ -178,7 +183,7 @@ static void autotune_measure(struct tuned_shape *s, int images)
         autotune_choose(&t, CONV_DATA, PASS_BACKWARD, weights);
         memcpy(s->winograd, t.c.winograd, sizeof s->winograd);
     }
-    float *memory[] = {t.x, t.dx, t.z, t.w, t.dw, t.scratch};
+    float *memory[] = {t.x, t.dx, t.z, t.w, t.dw, t.team, t.own};
     for (size_t i = 0; i < sizeof memory / sizeof memory[0]; i++)
         free(memory[i]);
 }

@@ -13,10 +13,7 @@ static void fp32_forward(struct model *m, const struct unit *u, const void *x,
     struct conv_memory memory = model_memory(m);
     const float *w = m->params + u->weight;
 
-    if (m->config.threads == 1)
-        conv_forward(&u->conv, w, x, u->z, 0, m->n, m->own[0], done, context);
-    else
-        conv_forward_team(&u->conv, w, x, u->z, m->n, share, &memory, done, context);
+    conv_forward(&u->conv, w, x, u->z, m->n, share, &memory, done, context);
 }
 
 static void fp32_backward(struct model *m, const struct unit *u, const struct precision_backward *b,
@@ -31,28 +28,25 @@ static void fp32_backward(struct model *m, const struct unit *u, const struct pr
         .add_dx = b->add_dx,
         .dw = m->grads + u->weight,
         .add_dw = b->add_dw,
-        .scratch = m->own[0],
         .ready = b->ready,
         .done = b->done,
         .context = b->context,
     };
 
-    if (m->config.threads == 1)
-        conv_backward(&u->conv, &of, 0, m->n);
-    else
-        conv_backward_team(&u->conv, &of, m->n, share, &memory);
+    conv_backward(&u->conv, &of, m->n, share, &memory);
 }
 
 /* A 1x1 convolution reads the same rows of x and dz. */
 static bool fp32_reads_x_by_rows(const struct model *m, const struct unit *u, bool wants_dx)
 {
-    int threads = m->config.threads;
+    struct conv_memory memory = model_memory(m);
+    struct parallel_share any = {0, m->config.threads};
 
     return u->conv.window.kernel == 1 && u->conv.window.stride == 1 &&
-           (threads == 1 || conv_backward_by_rows(&u->conv, m->n, threads, wants_dx));
+           conv_backward_by_rows(&u->conv, m->n, any, &memory, wants_dx);
 }
 
-/* Scratch of a single thread, or of a team. Batches may be smaller than the layouts'. */
+/* Batches may be smaller than the layouts'. */
 static int fp32_allocate(struct model *m, struct error *e)
 {
     int threads = m->config.threads;
@@ -61,10 +55,10 @@ static int fp32_allocate(struct model *m, struct error *e)
     for (int k = 0; k < m->layout_count; k++)
         for (int i = 0; i < m->unit_count; i++) {
             const struct conv *c = &m->layouts[k].units[i].conv;
-            own = size_max(own, threads == 1 ? conv_scratch_floats(c) : conv_own_floats(c));
+            own = size_max(own, conv_own_floats(c, threads));
             team = size_max(team, conv_team_floats(c, m->layouts[k].batch, threads));
         }
-    if (threads > 1 && model_allocate_floats(m, &m->team, team, e))
+    if (model_allocate_floats(m, &m->team, team, e))
         return -(int)e->code;
     return model_allocate_own(m, own * sizeof(float), e);
 }

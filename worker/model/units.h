@@ -96,9 +96,9 @@ struct model {
     struct softmax_row *losses; /* (N) */
 
     struct thread_accumulator *accumulators; /* [parallel_lanes(threads)] */
-    float **own; /* [threads]: a thread's memory for convolutions; scratch of a single thread */
-    float *team; /* memory of the team for convolutions */
-    float **dw;  /* [threads], with bf16: partial weight gradients of all but the first */
+    float **own;                             /* [threads]: a thread's memory for convolutions */
+    float *team;                             /* memory of the team for convolutions */
+    float **dw; /* [threads], with bf16: partial weight gradients of all but the first */
     size_t memory_bytes;
 
     int n;              /* of the last forward */
@@ -173,7 +173,7 @@ static inline struct linear model_classifier(const struct model *m)
 
 static inline struct conv_memory model_memory(const struct model *m)
 {
-    return (struct conv_memory){m->team, m->own};
+    return (struct conv_memory){m->team, m->own, m->config.threads};
 }
 
 static inline struct thread_accumulator *model_accumulator(const struct model *m)

@@ -174,14 +174,14 @@ static float nowhere[1]; /* a dry run touches nothing */
 static void run_pass(struct parallel_share share, void *context)
 {
     struct pass *p = context;
-    struct conv_memory memory = {nowhere, p->own};
+    struct conv_memory memory = {nowhere, p->own, share.parts};
     struct conv_backward b = {
         .w = nowhere, .x = nowhere, .dz = nowhere, .dx = nowhere, .dw = nowhere};
 
     if (p->back)
-        conv_backward_team(p->c, &b, p->images, share, &memory);
+        conv_backward(p->c, &b, p->images, share, &memory);
     else
-        conv_forward_team(p->c, nowhere, nowhere, nowhere, p->images, share, &memory, NULL, NULL);
+        conv_forward(p->c, nowhere, nowhere, nowhere, p->images, share, &memory, NULL, NULL);
 }
 
 /* The sum of the phases' largest shares of products over the mean share. */
