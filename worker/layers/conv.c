@@ -37,13 +37,13 @@ static void conv_pack_forward(const struct conv *c, const float *w, struct paral
               panels.end * tile_columns() - first, to + first * k, k);
 }
 
-static void conv_forward_directly(const struct conv *c, const float *w, const float *x, float *z,
-                                  int images, struct parallel_share share,
-                                  const struct conv_memory *memory, conv_rows *done, void *context)
+static void conv_forward_directly(const struct conv_part *part, const float *w, const float *x,
+                                  float *z, conv_rows *done, void *context)
 {
-    size_t n = (size_t)c->out_channels, rows = (size_t)images * conv_pixels_out(c);
-    bool single = conv_is_single(memory),
-         packed = conv_uses_tile(c, n) && conv_packs(c, rows, single);
+    const struct conv *c = part->c;
+    size_t n = (size_t)c->out_channels, rows = (size_t)part->images * conv_pixels_out(c);
+    bool single = conv_part_is_single(part);
+    bool packed = conv_uses_tile(c, n) && conv_packs(c, rows, single);
     struct conv_product p = {.c = c,
                              .window = c->window,
                              .tile =
@@ -51,47 +51,61 @@ static void conv_forward_directly(const struct conv *c, const float *w, const fl
                              .in_place = conv_reads_in_place(c),
                              .packed = packed,
                              .from = x,
-                             .weights = packed ? memory->team : w,
+                             .weights = packed ? part->memory->team : w,
                              .to = z,
                              .channels = n,
                              .runs = conv_weight_runs(c),
                              .k_all = conv_matrix_rows(c),
-                             .col = memory->own[share.part],
+                             .col = conv_part_own(part),
                              .done = done,
                              .context = context};
 
     if (packed) {
-        conv_pack_forward(c, w, share, memory->team);
-        parallel_barrier(share);
+        conv_pack_forward(c, w, part->share, part->memory->team);
+        parallel_barrier(part->share);
     }
-    conv_product_team(&p, (struct parallel_range){0, rows}, share);
+    conv_product_team(&p, (struct parallel_range){0, rows}, part->share);
 }
 
 /* ---- CONV_PIXEL: as many images as fill a product, each thread its own */
 
 struct by_pixel {
-    const struct conv *c;
+    const struct conv_part *part;
     const float *w, *x;
     bool packed;
     float *z;
-    const struct conv_backward *b;
-    int images;
+    const struct conv_backward *b; /* NULL: forward */
     conv_rows *done;
     void *context;
 };
 
-static void conv_forward_pixel_piece(const struct parallel_piece *piece, void *context)
+/* z of its images, or dx. */
+static void conv_pixel_piece(const struct parallel_piece *piece, void *context)
 {
     const struct by_pixel *p = context;
-    struct parallel_range mine = parallel_range((size_t)p->images, parallel_piece_share(piece));
-    size_t pixels = conv_pixels_out(p->c);
+    const struct conv_backward *b = p->b;
+    const struct conv *c = p->part->c;
+    struct parallel_range mine =
+        parallel_range((size_t)p->part->images, parallel_piece_share(piece));
+    size_t pixels = b ? conv_pixels_in(c) : conv_pixels_out(c);
+    size_t channels = (size_t)(b ? c->window.channels : c->out_channels);
 
     for (size_t i = mine.first, n; i < mine.end; i += n) {
         n = size_min(mine.end - i, CONV_PIXEL_IMAGES_AT_ONCE);
-        conv_pixel_forward(p->c, p->w, p->packed, p->x, p->z, i, n);
-        conv_call_hook_rows(p->done, i * pixels, n * pixels, (size_t)p->c->out_channels,
-                            p->context);
+        if (b)
+            conv_pixel_data(c, p->w, p->packed, b->dz, b->dx, b->add_dx, i, n);
+        else
+            conv_pixel_forward(c, p->w, p->packed, p->x, p->z, i, n);
+        conv_call_hook_rows(p->done, i * pixels, n * pixels, channels, p->context);
     }
+}
+
+static void conv_take_pixels(struct by_pixel *p)
+{
+    int parts = p->part->share.parts;
+    size_t grains = (size_t)p->part->images / (size_t)parts / CONV_PIXEL_IMAGES_AT_ONCE;
+
+    parallel_take(p->part->share, grains, conv_pixel_piece, p);
 }
 
 /* A single thread reads the weights of a single pixel once. */
@@ -100,48 +114,38 @@ static bool conv_pixel_packs(const struct conv *c, bool single)
     return !single || c->window.out > 1;
 }
 
-static size_t conv_pixel_grains(int images, struct parallel_share share)
+static void conv_forward_by_pixel(const struct conv_part *part, const float *w, const float *x,
+                                  float *z, conv_rows *done, void *context)
 {
-    return (size_t)images / (size_t)share.parts / CONV_PIXEL_IMAGES_AT_ONCE;
-}
-
-static void conv_forward_by_pixel(const struct conv *c, const float *w, const float *x, float *z,
-                                  int images, struct parallel_share share,
-                                  const struct conv_memory *memory, conv_rows *done, void *context)
-{
-    bool packed = conv_pixel_packs(c, conv_is_single(memory));
-    struct by_pixel p = {.c = c,
-                         .w = packed ? memory->team : w,
-                         .x = x,
-                         .packed = packed,
-                         .z = z,
-                         .images = images,
-                         .done = done,
-                         .context = context};
+    const struct conv *c = part->c;
+    float *team = part->memory->team;
+    bool packed = conv_pixel_packs(c, conv_part_is_single(part));
+    struct by_pixel p = {part, packed ? team : w, x, packed, z, NULL, done, context};
 
     if (packed) {
-        conv_pixel_pack(c, conv_panels((size_t)c->out_channels, share), w, memory->team);
-        parallel_barrier(share);
+        conv_pixel_pack(c, conv_panels((size_t)c->out_channels, part->share), w, team);
+        parallel_barrier(part->share);
     }
-    parallel_take(share, conv_pixel_grains(images, share), conv_forward_pixel_piece, &p);
+    conv_take_pixels(&p);
 }
 
 void conv_forward(const struct conv *c, const float *w, const float *x, float *z, int images,
                   struct parallel_share share, const struct conv_memory *memory, conv_rows *done,
                   void *context)
 {
+    struct conv_part part = {c, images, share, memory};
     enum conv_winograd m = c->winograd[CONV_FORWARD];
     struct conv_winograd_pass pass = {
         .m = m, .w = w, .from = x, .to = z, .done = done, .context = context};
 
     if (c->algorithm == CONV_GROUPED)
-        conv_grouped_forward(c, w, x, z, images, share, memory, done, context);
+        conv_grouped_forward(&part, w, x, z, done, context);
     else if (m)
-        conv_winograd_run(c, &pass, images, share, memory);
-    else if (conv_by_pixel(c, images / share.parts))
-        conv_forward_by_pixel(c, w, x, z, images, share, memory, done, context);
+        conv_winograd_run(&part, &pass);
+    else if (conv_part_by_pixel(&part))
+        conv_forward_by_pixel(&part, w, x, z, done, context);
     else
-        conv_forward_directly(c, w, x, z, images, share, memory, done, context);
+        conv_forward_directly(&part, w, x, z, done, context);
 }
 
 /* ---- dx */
@@ -162,48 +166,73 @@ struct conv_data {
     const float *weights; /* the team's panels if packed */
 };
 
-static enum conv_data_way conv_data_way(const struct conv *c, const struct conv_backward *b,
-                                        int images, struct parallel_share share, bool single)
+static enum conv_data_way conv_data_way(const struct conv_part *part, const struct conv_backward *b)
 {
-    bool own = conv_uses_tile(c, (size_t)c->window.channels);
+    const struct conv *c = part->c;
+    bool single = conv_part_is_single(part), own = conv_uses_tile(c, (size_t)c->window.channels);
 
     if (!b->dx || c->winograd[CONV_DATA])
         return DATA_NONE;
-    if (conv_by_pixel(c, images / share.parts) && !(single && c->winograd[CONV_WEIGHTS]))
+    if (conv_part_by_pixel(part) && !(single && c->winograd[CONV_WEIGHTS]))
         return DATA_PIXEL;
     if (conv_turns_kernel(c) || (conv_reads_in_place(c) && (own || single)))
         return DATA_PRODUCT;
     return single ? DATA_SCATTER : DATA_PHASES;
 }
 
-static struct conv_data conv_data_of(const struct conv *c, const struct conv_backward *b,
-                                     int images, struct parallel_share share,
-                                     const struct conv_memory *memory)
+static bool conv_backward_is_by_rows(const struct conv_part *part, bool wants_dx)
 {
-    bool single = conv_is_single(memory), own = conv_uses_tile(c, (size_t)c->window.channels);
-    size_t rows = (size_t)images * conv_pixels_out(c);
-    struct conv_data d = {.way = conv_data_way(c, b, images, share, single)};
+    const struct conv *c = part->c;
 
-    d.by_rows = conv_reads_in_place(c) && d.way == DATA_PRODUCT &&
-                conv_backward_by_rows(c, images, share, memory, true);
-    if (d.way == DATA_PIXEL)
+    if (conv_part_is_single(part))
+        return conv_reads_in_place(c);
+    if (c->algorithm == CONV_GROUPED || c->winograd[CONV_WEIGHTS] || conv_part_by_pixel(part) ||
+        !conv_sums_whole(part))
+        return false;
+    return !wants_dx || (!c->winograd[CONV_DATA] && conv_reads_in_place(c) &&
+                         conv_uses_tile(c, (size_t)c->window.channels));
+}
+
+bool conv_backward_by_rows(const struct conv *c, int images, struct parallel_share share,
+                           const struct conv_memory *memory, bool wants_dx)
+{
+    return conv_backward_is_by_rows(&(struct conv_part){c, images, share, memory}, wants_dx);
+}
+
+static struct conv_data conv_data_of(const struct conv_part *part, const struct conv_backward *b)
+{
+    const struct conv *c = part->c;
+    bool single = conv_part_is_single(part), in_place = conv_reads_in_place(c);
+    bool pays = conv_packs(c, (size_t)part->images * conv_pixels_out(c), single);
+    struct conv_data d = {.way = conv_data_way(part, b)};
+
+    switch (d.way) {
+    case DATA_NONE:
+        break;
+    case DATA_PIXEL:
         d.packed = conv_pixel_packs(c, single);
-    else if (d.way == DATA_PRODUCT && !conv_reads_in_place(c))
-        d.packed = true;
-    else if (d.way == DATA_SCATTER)
-        d.packed = conv_uses_tile(c, conv_matrix_rows(c)) && conv_packs(c, rows, single) &&
-                   conv_weight_runs(c).count == 1;
-    else if (d.way != DATA_NONE)
-        d.packed = own && conv_packs(c, rows, single);
-    d.weights = d.packed ? memory->team : b->w;
+        break;
+    case DATA_PRODUCT:
+        d.by_rows = in_place && conv_backward_is_by_rows(part, true);
+        d.packed = !in_place || (pays && conv_uses_tile(c, (size_t)c->window.channels));
+        break;
+    case DATA_PHASES:
+        d.packed = conv_uses_tile(c, (size_t)c->window.channels);
+        break;
+    case DATA_SCATTER:
+        d.packed = pays && conv_uses_tile(c, conv_matrix_rows(c)) && conv_weight_runs(c).count == 1;
+        break;
+    }
+    d.weights = d.packed ? part->memory->team : b->w;
     return d;
 }
 
-static void conv_pack_data(const struct conv *c, const struct conv_data *d, const float *w,
-                           struct parallel_share share, float *to)
+static void conv_pack_data(const struct conv_part *part, const struct conv_data *d, const float *w)
 {
+    const struct conv *c = part->c;
+    float *to = part->memory->team;
     size_t n = (size_t)c->out_channels, ci = (size_t)c->window.channels;
-    struct parallel_range panels = conv_panels(ci, share);
+    struct parallel_range panels = conv_panels(ci, part->share);
     size_t first = panels.first * tile_columns(), count = panels.end * tile_columns() - first;
 
     if (!d->packed)
@@ -211,7 +240,7 @@ static void conv_pack_data(const struct conv *c, const struct conv_data *d, cons
     if (d->way == DATA_PIXEL)
         conv_pixel_pack_data(c, panels, w, to);
     else if (d->way == DATA_PHASES)
-        conv_phases_pack(c, w, share, to);
+        conv_phases_pack(c, w, part->share, to);
     else if (d->way == DATA_SCATTER)
         tile_pack(&(struct tile_matrix){w, n, true, false}, n, conv_matrix_rows(c), to, n);
     else if (conv_reads_in_place(c))
@@ -222,17 +251,18 @@ static void conv_pack_data(const struct conv *c, const struct conv_data *d, cons
 }
 
 /* dx as a product over rows of dz. */
-static struct conv_product conv_data_product(const struct conv *c, const struct conv_backward *b,
-                                             const struct conv_data *d, struct parallel_share share,
-                                             const struct conv_memory *memory)
+static struct conv_product conv_data_product(const struct conv_part *part,
+                                             const struct conv_backward *b,
+                                             const struct conv_data *d)
 {
+    const struct conv *c = part->c;
     struct window t = conv_turned_window(c);
     size_t k = conv_columns(&t), channels = (size_t)c->window.channels;
 
     return (struct conv_product){
         .c = c,
         .window = t,
-        .tile = conv_tile_rows(c, size_max(k, channels), conv_is_single(memory)),
+        .tile = conv_tile_rows(c, size_max(k, channels), conv_part_is_single(part)),
         .in_place = conv_reads_in_place(c),
         .packed = d->packed,
         .transposed = !d->packed,
@@ -243,50 +273,31 @@ static struct conv_product conv_data_product(const struct conv *c, const struct 
         .runs = {1, k, 0, 0},
         .k_all = k,
         .add = b->add_dx,
-        .col = memory->own[share.part],
+        .col = conv_part_own(part),
         .done = b->done,
         .context = b->context
     };
 }
 
-static void conv_data_pixel_piece(const struct parallel_piece *piece, void *context)
-{
-    const struct by_pixel *p = context;
-    const struct conv_backward *b = p->b;
-    struct parallel_range mine = parallel_range((size_t)p->images, parallel_piece_share(piece));
-    size_t pixels = conv_pixels_in(p->c);
-
-    for (size_t i = mine.first, n; i < mine.end; i += n) {
-        n = size_min(mine.end - i, CONV_PIXEL_IMAGES_AT_ONCE);
-        conv_pixel_data(p->c, p->w, p->packed, b->dz, b->dx, b->add_dx, i, n);
-        conv_call_hook_rows(b->done, i * pixels, n * pixels, (size_t)p->c->window.channels,
-                            b->context);
-    }
-}
-
 /* Call after conv_pack_data and a barrier. */
-static void conv_data_directly(const struct conv *c, const struct conv_backward *b,
-                               const struct conv_data *d, int images, struct parallel_share share,
-                               const struct conv_memory *memory)
+static void conv_data_directly(const struct conv_part *part, const struct conv_backward *b,
+                               const struct conv_data *d)
 {
-    struct conv_product p = conv_data_product(c, b, d, share, memory);
-    struct by_pixel pixel = {
-        .c = c, .w = d->weights, .packed = d->packed, .b = b, .images = images};
+    struct parallel_range rows = {0, (size_t)part->images * conv_pixels_in(part->c)};
+    struct conv_product p = conv_data_product(part, b, d);
+    struct by_pixel pixel = {part, d->weights, NULL, d->packed, NULL, b, b->done, b->context};
 
     if (d->way == DATA_PIXEL)
-        parallel_take(share, conv_pixel_grains(images, share), conv_data_pixel_piece, &pixel);
+        conv_take_pixels(&pixel);
     else if (d->way == DATA_PRODUCT)
-        conv_product_team(&p, (struct parallel_range){0, (size_t)images * conv_pixels_in(c)},
-                          share);
+        conv_product_team(&p, rows, part->share);
     else
-        conv_phases_data(c, b, images, share, d->packed ? memory->team : NULL,
-                         memory->own[share.part]);
+        conv_phases_data(part, b, d->packed ? d->weights : NULL);
 }
 
-static void conv_data_by_winograd(const struct conv *c, const struct conv_backward *b, int images,
-                                  struct parallel_share share, const struct conv_memory *memory)
+static void conv_data_by_winograd(const struct conv_part *part, const struct conv_backward *b)
 {
-    struct conv_winograd_pass pass = {.m = c->winograd[CONV_DATA],
+    struct conv_winograd_pass pass = {.m = part->c->winograd[CONV_DATA],
                                       .turned = true,
                                       .add = b->add_dx,
                                       .w = b->w,
@@ -295,63 +306,45 @@ static void conv_data_by_winograd(const struct conv *c, const struct conv_backwa
                                       .done = b->done,
                                       .context = b->context};
 
-    conv_winograd_run(c, &pass, images, share, memory);
+    conv_winograd_run(part, &pass);
 }
 
 /* ---- both gradients */
 
-bool conv_backward_by_rows(const struct conv *c, int images, struct parallel_share share,
-                           const struct conv_memory *memory, bool wants_dx)
-{
-    if (conv_is_single(memory))
-        return conv_reads_in_place(c);
-    if (c->algorithm == CONV_GROUPED || c->winograd[CONV_WEIGHTS] ||
-        conv_by_pixel(c, images / share.parts) || !conv_sums_whole(c, images, share.parts))
-        return false;
-    return !wants_dx || (!c->winograd[CONV_DATA] && conv_reads_in_place(c) &&
-                         conv_uses_tile(c, (size_t)c->window.channels));
-}
-
 enum { READY_CHANNELS = 64, READY_FLOATS = 16 * 1024 };
 
 struct gradients {
-    const struct conv *c;
     const struct conv_backward *b;
-    size_t rows;
+    size_t rows, channels;
 };
 
 static void conv_ready_piece(const struct parallel_piece *piece, void *context)
 {
     const struct gradients *g = context;
     struct parallel_block block[PARALLEL_BLOCKS];
-    int blocks = parallel_matrix(g->rows, g->rows, (size_t)g->c->out_channels, READY_CHANNELS,
+    int blocks = parallel_matrix(g->rows, g->rows, g->channels, READY_CHANNELS,
                                  parallel_piece_share(piece), block);
 
     for (int i = 0; i < blocks; i++)
         conv_call_hook(g->b->ready, block[i], g->b->context);
 }
 
-static void conv_make_ready(const struct conv *c, const struct conv_backward *b, int images,
-                            struct parallel_share share)
+static void conv_make_ready(const struct conv_part *part, const struct conv_backward *b)
 {
-    struct gradients g = {c, b, (size_t)images * conv_pixels_out(c)};
+    struct gradients g = {b, (size_t)part->images * conv_pixels_out(part->c),
+                          (size_t)part->c->out_channels};
 
-    parallel_take(share, g.rows * (size_t)c->out_channels / (size_t)share.parts / READY_FLOATS,
+    parallel_take(part->share, g.rows * g.channels / (size_t)part->share.parts / READY_FLOATS,
                   conv_ready_piece, &g);
 }
 
-static void conv_weights_by_winograd(const struct conv *c, const struct conv_backward *b,
-                                     int images, struct parallel_share share,
-                                     const struct conv_memory *memory)
+static void conv_weights_by_winograd(const struct conv_part *part, const struct conv_backward *b)
 {
-    struct conv_winograd_sums sums = {.m = c->winograd[CONV_WEIGHTS],
-                                      .x = b->x,
-                                      .dz = b->dz,
-                                      .ready = b->ready,
-                                      .context = b->context};
+    struct conv_winograd_sums sums = {part->c->winograd[CONV_WEIGHTS], b->x, b->dz, b->ready,
+                                      b->context};
 
-    conv_winograd_sum(c, &sums, images, share, memory);
-    conv_winograd_finish_weights(c, sums.m, share, memory->team, b->dw, b->add_dw);
+    conv_winograd_sum(part, &sums);
+    conv_winograd_finish_weights(part, sums.m, b->dw, b->add_dw);
 }
 
 /* ---- memory */
@@ -416,57 +409,53 @@ size_t conv_own_floats(const struct conv *c, int threads)
 /* ---- backward */
 
 /* dx separate from dw, if not computed row by row with it. */
-static void conv_backward_directly(const struct conv *c, const struct conv_backward *b,
-                                   const struct conv_data *d, int images,
-                                   struct parallel_share share, const struct conv_memory *memory)
+static void conv_backward_directly(const struct conv_part *part, const struct conv_backward *b,
+                                   const struct conv_data *d)
 {
-    bool single = conv_is_single(memory);
-    bool by_rows = conv_backward_by_rows(c, images, share, memory, b->dx != NULL);
+    bool by_rows = conv_backward_is_by_rows(part, b->dx != NULL);
     struct conv_blocks s =
-        conv_blocks_of(c, images, share.parts, conv_work_floats(c, single), single);
-    struct conv_product p = conv_data_product(c, b, d, share, memory);
+        conv_blocks_of(part, conv_work_floats(part->c, conv_part_is_single(part)));
+    struct conv_product p = conv_data_product(part, b, d);
     struct conv_sums_data with = {.product = &p};
 
-    conv_pack_data(c, d, b->w, share, memory->team);
+    conv_pack_data(part, d, b->w);
     if (d->way || !by_rows)
-        parallel_barrier(share);
+        parallel_barrier(part->share);
     if (d->way && !by_rows)
-        conv_data_directly(c, b, d, images, share, memory);
+        conv_data_directly(part, b, d);
     if (s.whole)
-        conv_sum_whole(&s, b, (struct parallel_range){0, s.rows}, true, share, memory,
-                       d->by_rows ? &with : NULL);
+        conv_sum_whole(&s, b, (struct parallel_range){0, s.rows}, true, d->by_rows ? &with : NULL);
     else
-        conv_sum_blocks(&s, b, share, memory);
-    parallel_barrier(share);
-    conv_add_sums(&s, b, share, memory);
+        conv_sum_blocks(&s, b);
+    parallel_barrier(part->share);
+    conv_add_sums(&s, b);
 }
 
 /* A single thread: as many images as a tile holds, both gradients of them while they are in cache.
  * At least one, because windows overlap within an image; a 1x1's do not. */
-static void conv_backward_in_groups(const struct conv *c, const struct conv_backward *b,
-                                    const struct conv_data *d, int images,
-                                    const struct conv_memory *memory)
+static void conv_backward_in_groups(const struct conv_part *part, const struct conv_backward *b,
+                                    const struct conv_data *d)
 {
-    size_t all = (size_t)images, out = conv_pixels_out(c), in = conv_pixels_in(c);
+    const struct conv *c = part->c;
+    size_t all = (size_t)part->images, out = conv_pixels_out(c), in = conv_pixels_in(c);
     size_t channels = (size_t)c->window.channels;
     size_t step = conv_reads_in_place(c) ? all : size_max(conv_tile_rows(c, 0, true) / out, 1);
     bool scatters = d->way == DATA_SCATTER;
-    struct conv_blocks s = conv_blocks_of(c, images, 1, 0, true);
-    struct conv_product p = conv_data_product(c, b, d, PARALLEL_ALL, memory);
+    struct conv_blocks s = conv_blocks_of(part, 0);
+    struct conv_product p = conv_data_product(part, b, d);
     struct conv_sums_data with = {scatters ? NULL : &p, d->weights, d->packed};
 
-    conv_pack_data(c, d, b->w, PARALLEL_ALL, memory->team);
+    conv_pack_data(part, d, b->w);
     for (size_t i = 0, n; i < all; i += n) {
         n = size_min(all - i, step);
         struct parallel_range rows = {i * out, (i + n) * out};
         if (scatters && !b->add_dx && !dry_run)
             memset(b->dx + i * in * channels, 0, n * in * channels * sizeof *b->dx);
-        conv_sum_whole(&s, b, rows, i == 0, PARALLEL_ALL, memory,
-                       scatters || d->by_rows ? &with : NULL);
+        conv_sum_whole(&s, b, rows, i == 0, scatters || d->by_rows ? &with : NULL);
         if (scatters)
             conv_call_hook_rows(b->done, i * in, n * in, channels, b->context);
         else if (d->way == DATA_PRODUCT && !d->by_rows)
-            conv_product_team(&p, rows, PARALLEL_ALL);
+            conv_product_team(&p, rows, part->share);
     }
 }
 
@@ -474,30 +463,31 @@ static void conv_backward_in_groups(const struct conv *c, const struct conv_back
 void conv_backward(const struct conv *c, const struct conv_backward *b, int images,
                    struct parallel_share share, const struct conv_memory *memory)
 {
-    bool single = conv_is_single(memory), pixel = conv_by_pixel(c, images / share.parts);
-    struct conv_data d = conv_data_of(c, b, images, share, memory);
+    struct conv_part part = {c, images, share, memory};
+    bool single = conv_part_is_single(&part), pixel = conv_part_by_pixel(&part);
 
     if (c->algorithm == CONV_GROUPED) {
-        conv_grouped_backward(c, b, images, share, memory);
+        conv_grouped_backward(&part, b);
         return;
     }
+    struct conv_data d = conv_data_of(&part, b);
     if (single ? pixel && !c->winograd[CONV_WEIGHTS]
-               : !conv_backward_by_rows(c, images, share, memory, b->dx != NULL))
-        conv_make_ready(c, b, images, share);
+               : !conv_backward_is_by_rows(&part, b->dx != NULL))
+        conv_make_ready(&part, b);
     if (c->winograd[CONV_WEIGHTS])
-        conv_weights_by_winograd(c, b, images, share, memory);
+        conv_weights_by_winograd(&part, b);
     else if (single && !pixel)
-        conv_backward_in_groups(c, b, &d, images, memory);
+        conv_backward_in_groups(&part, b, &d);
     else
-        conv_backward_directly(c, b, &d, images, share, memory);
+        conv_backward_directly(&part, b, &d);
     if (!b->dx || (d.way && !c->winograd[CONV_WEIGHTS]))
         return;
     parallel_barrier(share);
     if (d.way) {
-        conv_pack_data(c, &d, b->w, share, memory->team);
+        conv_pack_data(&part, &d, b->w);
         parallel_barrier(share);
-        conv_data_directly(c, b, &d, images, share, memory);
+        conv_data_directly(&part, b, &d);
     } else {
-        conv_data_by_winograd(c, b, images, share, memory);
+        conv_data_by_winograd(&part, b);
     }
 }

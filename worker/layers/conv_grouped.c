@@ -431,10 +431,9 @@ static void conv_grouped_call_hook(const struct slices *s, conv_rows *hook,
 
 struct grouped_forward {
     const struct slices *s;
-    const float *packed, *x;
-    float *z, *own; /* own: of the working thread */
-    size_t images;
-    bool single;
+    const struct conv_part *part;
+    const float *x;
+    float *z;
     conv_rows *done;
     void *context;
 };
@@ -443,37 +442,32 @@ static void grouped_forward_piece(const struct parallel_piece *piece, void *cont
 {
     const struct grouped_forward *f = context;
     const struct slices *s = f->s;
+    size_t images = (size_t)f->part->images;
+    bool single = conv_part_is_single(f->part);
     struct parallel_range mine =
-        parallel_range(conv_grouped_slice_count(s) * f->images, parallel_piece_share(piece));
+        parallel_range(conv_grouped_slice_count(s) * images, parallel_piece_share(piece));
 
     for (size_t i = mine.first; i < mine.end; i++) {
-        struct slice_of_image at = conv_grouped_slice_at(s, i, f->images, f->single);
-        conv_grouped_forward_slice(s, f->packed, f->x, f->z, at.image, at.slice, f->own);
-        conv_grouped_call_hook(s, f->done, at, s->out * s->out, f->single, true, f->context);
+        struct slice_of_image at = conv_grouped_slice_at(s, i, images, single);
+        conv_grouped_forward_slice(s, f->part->memory->team, f->x, f->z, at.image, at.slice,
+                                   conv_part_own(f->part));
+        conv_grouped_call_hook(s, f->done, at, s->out * s->out, single, true, f->context);
     }
 }
 
-void conv_grouped_forward(const struct conv *c, const float *w, const float *x, float *z,
-                          int images, struct parallel_share share, const struct conv_memory *memory,
+void conv_grouped_forward(const struct conv_part *part, const float *w, const float *x, float *z,
                           conv_rows *done, void *context)
 {
-    struct slices s = conv_grouped_slices_of(c);
-    struct grouped_forward f = {.s = &s,
-                                .packed = memory->team,
-                                .x = x,
-                                .z = z,
-                                .own = memory->own[share.part],
-                                .images = (size_t)images,
-                                .single = conv_is_single(memory),
-                                .done = done,
-                                .context = context};
+    struct slices s = conv_grouped_slices_of(part->c);
+    struct grouped_forward f = {&s, part, x, z, done, context};
+    size_t count = conv_grouped_slice_count(&s), parts = (size_t)part->share.parts;
 
-    conv_grouped_pack(&s, parallel_range(conv_grouped_slice_count(&s), share), w, memory->team);
-    parallel_barrier(share);
-    parallel_take(share, conv_grouped_slice_count(&s) * f.images / (size_t)share.parts,
-                  grouped_forward_piece, &f);
+    conv_grouped_pack(&s, parallel_range(count, part->share), w, part->memory->team);
+    parallel_barrier(part->share);
+    parallel_take(part->share, count * (size_t)part->images / parts, grouped_forward_piece, &f);
 }
 
+/* Threads that have a part of a slice's weight gradient. */
 struct sharers {
     int first, last;
 };
@@ -486,37 +480,38 @@ static struct sharers conv_grouped_sharers_of(const struct slices *s, size_t sli
                             parallel_owner((slice + 1) * images - 1, all, parts)};
 }
 
-static float *conv_grouped_sums_of(const struct slices *s, const struct conv *c, size_t slice,
-                                   size_t images, struct sharers sharers, struct parallel_share of,
-                                   const struct conv_memory *memory)
+/* A thread's sums of a slice: the team's if the slice is its own. */
+static float *conv_grouped_sums_of(const struct slices *s, const struct conv_part *part, int thread,
+                                   size_t slice)
 {
+    size_t images = (size_t)part->images, weights = conv_grouped_slice_weights(s);
+    struct sharers sharers = conv_grouped_sharers_of(s, slice, images, part->share.parts);
+    struct parallel_share of = {thread, part->share.parts};
     size_t first = parallel_range(conv_grouped_slice_count(s) * images, of).first / images;
 
     if (sharers.first == sharers.last)
-        return memory->team + conv_weights(c) + slice * conv_grouped_slice_weights(s);
-    return memory->own[of.part] + conv_grouped_own_work_floats(s) +
-           (first == slice ? 0 : conv_grouped_slice_weights(s));
+        return part->memory->team + conv_weights(part->c) + slice * weights;
+    return part->memory->own[thread] + conv_grouped_own_work_floats(s) +
+           (first == slice ? 0 : weights);
 }
 
-static void conv_grouped_unpack(const struct slices *s, const struct conv *c,
-                                const struct conv_backward *b, size_t images,
-                                struct parallel_share share, const struct conv_memory *memory)
+static void conv_grouped_unpack(const struct slices *s, const struct conv_part *part,
+                                const struct conv_backward *b)
 {
-    size_t rows = TAPS * s->group;
-    struct parallel_range mine = parallel_range(conv_grouped_slice_count(s) * rows, share);
+    size_t rows = TAPS * s->group, images = (size_t)part->images;
+    struct parallel_range mine = parallel_range(conv_grouped_slice_count(s) * rows, part->share);
 
     if (dry_run_moves(2 * (mine.end - mine.first) * s->width))
         return;
     for (size_t i = mine.first; i < mine.end; i++) {
         size_t slice = i / rows, row = i % rows;
-        struct sharers sharers = conv_grouped_sharers_of(s, slice, images, share.parts);
+        struct sharers sharers = conv_grouped_sharers_of(s, slice, images, part->share.parts);
         float *to = b->dw + row * s->channels + slice * s->width;
         for (int t = sharers.first; t <= sharers.last; t++) {
-            struct parallel_share of = {t, share.parts};
-            const float *from =
-                conv_grouped_sums_of(s, c, slice, images, sharers, of, memory) + row * s->width;
+            const float *from = conv_grouped_sums_of(s, part, t, slice) + row * s->width;
             bool add = b->add_dw || t > sharers.first;
-            if (parallel_is_empty(conv_grouped_slice_count(s) * images, of))
+            if (parallel_is_empty(conv_grouped_slice_count(s) * images,
+                                  (struct parallel_share){t, part->share.parts}))
                 continue;
             for (size_t k = 0; k < s->width; k++)
                 to[k] = add ? to[k] + from[k] : from[k];
@@ -524,24 +519,22 @@ static void conv_grouped_unpack(const struct slices *s, const struct conv *c,
     }
 }
 
-void conv_grouped_backward(const struct conv *c, const struct conv_backward *b, int images,
-                           struct parallel_share share, const struct conv_memory *memory)
+void conv_grouped_backward(const struct conv_part *part, const struct conv_backward *b)
 {
-    struct slices s = conv_grouped_slices_of(c);
-    size_t n = (size_t)images, in = s.in * s.in, out = s.out * s.out;
-    struct parallel_range mine = parallel_range(conv_grouped_slice_count(&s) * n, share);
-    float *own = memory->own[share.part];
-    struct slice_work work = {memory->team, own, own + s.padded * s.padded * s.width};
-    bool single = conv_is_single(memory);
+    struct slices s = conv_grouped_slices_of(part->c);
+    size_t n = (size_t)part->images, in = s.in * s.in, out = s.out * s.out;
+    struct parallel_range mine = parallel_range(conv_grouped_slice_count(&s) * n, part->share);
+    float *own = conv_part_own(part);
+    struct slice_work work = {part->memory->team, own, own + s.padded * s.padded * s.width};
+    bool single = conv_part_is_single(part);
 
     if (b->dx)
-        grouped_pack_turned(&s, parallel_range(conv_grouped_slice_count(&s), share), b->w,
-                            memory->team);
-    parallel_barrier(share);
+        grouped_pack_turned(&s, parallel_range(conv_grouped_slice_count(&s), part->share), b->w,
+                            part->memory->team);
+    parallel_barrier(part->share);
     for (size_t i = mine.first; i < mine.end; i++) {
         struct slice_of_image at = conv_grouped_slice_at(&s, i, n, single);
-        struct sharers sharers = conv_grouped_sharers_of(&s, at.slice, n, share.parts);
-        float *dw = conv_grouped_sums_of(&s, c, at.slice, n, sharers, share, memory);
+        float *dw = conv_grouped_sums_of(&s, part, part->share.part, at.slice);
         if ((i == mine.first || at.image == 0) && !dry_run)
             memset(dw, 0, conv_grouped_slice_weights(&s) * sizeof *dw);
         conv_grouped_call_hook(&s, b->ready, at, out, single, false, b->context);
@@ -549,6 +542,6 @@ void conv_grouped_backward(const struct conv *c, const struct conv_backward *b, 
         if (b->dx)
             conv_grouped_call_hook(&s, b->done, at, in, single, true, b->context);
     }
-    parallel_barrier(share);
-    conv_grouped_unpack(&s, c, b, n, share, memory);
+    parallel_barrier(part->share);
+    conv_grouped_unpack(&s, part, b);
 }

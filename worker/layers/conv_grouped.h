@@ -13,11 +13,8 @@
 /* As many output as input channels, in groups of 4, 8, 16, ... that fill vectors. */
 bool conv_grouped_takes(const struct conv *c);
 
-/* As conv_forward and conv_backward. */
-void conv_grouped_forward(const struct conv *c, const float *w, const float *x, float *z,
-                          int images, struct parallel_share share, const struct conv_memory *memory,
+void conv_grouped_forward(const struct conv_part *part, const float *w, const float *x, float *z,
                           conv_rows *done, void *context);
-void conv_grouped_backward(const struct conv *c, const struct conv_backward *b, int images,
-                           struct parallel_share share, const struct conv_memory *memory);
+void conv_grouped_backward(const struct conv_part *part, const struct conv_backward *b);
 size_t conv_grouped_team_floats(const struct conv *c);
 size_t conv_grouped_own_floats(const struct conv *c);

@@ -219,15 +219,17 @@ static void phases_piece(const struct parallel_piece *piece, void *context)
         }
 }
 
-void conv_phases_data(const struct conv *c, const struct conv_backward *b, int images,
-                      struct parallel_share share, const float *packed, float *own)
+void conv_phases_data(const struct conv_part *part, const struct conv_backward *b,
+                      const float *packed)
 {
-    size_t max = conv_phases_lines_at_once(c), rows = max * conv_phases_lines(&c->window);
-    struct gather g = {c,      b,
-                       packed, conv_phases_lines(&c->window) * (size_t)images,
-                       own,    own + rows * phase_taps(&c->window) * (size_t)c->out_channels};
+    const struct window *w = &part->c->window;
+    size_t max = conv_phases_lines_at_once(part->c), rows = max * conv_phases_lines(w);
+    float *own = conv_part_own(part);
+    struct gather g = {part->c, b,
+                       packed,  conv_phases_lines(w) * (size_t)part->images,
+                       own,     own + rows * phase_taps(w) * (size_t)part->c->out_channels};
 
-    parallel_take(share, g.lines / (size_t)share.parts / max, phases_piece, &g);
+    parallel_take(part->share, g.lines / (size_t)part->share.parts / max, phases_piece, &g);
 }
 
 size_t conv_phases_floats(const struct conv *c)

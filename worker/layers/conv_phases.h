@@ -8,7 +8,8 @@
 /* Packs a thread's panels of the weights by class: as many floats as the weights. */
 void conv_phases_pack(const struct conv *c, const float *w, struct parallel_share share, float *to);
 
-/* Computes dx, in pieces. packed: all panels; NULL: use OpenBLAS. own: conv_phases_floats. */
-void conv_phases_data(const struct conv *c, const struct conv_backward *b, int images,
-                      struct parallel_share share, const float *packed, float *own);
+/* Computes dx, in pieces. packed: all panels; NULL: use OpenBLAS. A thread's own memory has
+ * conv_phases_floats. */
+void conv_phases_data(const struct conv_part *part, const struct conv_backward *b,
+                      const float *packed);
 size_t conv_phases_floats(const struct conv *c);

@@ -83,7 +83,7 @@ bool conv_uses_tile(const struct conv *c, size_t n)
     return c->algorithm != CONV_OPENBLAS && tile_gemm_takes(n);
 }
 
-bool conv_by_pixel(const struct conv *c, int images)
+bool conv_part_by_pixel(const struct conv_part *p)
 {
-    return c->algorithm == CONV_PIXEL && images >= PIXEL_IMAGES;
+    return p->c->algorithm == CONV_PIXEL && p->images / p->share.parts >= PIXEL_IMAGES;
 }

@@ -71,11 +71,24 @@ struct conv_memory {
     int threads;       /* that it is for; a team may have started fewer */
 };
 
+/* A thread's part in a pass over the images [0, images) */
+struct conv_part {
+    const struct conv *c;
+    int images;
+    struct parallel_share share;
+    const struct conv_memory *memory;
+};
+
 /* A single thread has larger tiles, and finishes each before the next: dw is summed directly, and
  * dx follows while dz is in cache. */
-static inline bool conv_is_single(const struct conv_memory *m)
+static inline bool conv_part_is_single(const struct conv_part *p)
 {
-    return m->threads == 1;
+    return p->memory->threads == 1;
+}
+
+static inline float *conv_part_own(const struct conv_part *p)
+{
+    return p->memory->own[p->share.part];
 }
 
 static inline size_t conv_pixels_out(const struct conv *c)
@@ -117,8 +130,8 @@ struct conv_runs conv_weight_runs(const struct conv *c);
 /* Whether products of matrices with n columns use the register tile. */
 bool conv_uses_tile(const struct conv *c, size_t n);
 
-/* Whether a thread with so many images computes pixel by pixel. */
-bool conv_by_pixel(const struct conv *c, int images);
+/* Whether threads with so many images each compute pixel by pixel. */
+bool conv_part_by_pixel(const struct conv_part *p);
 enum { CONV_PIXEL_IMAGES_AT_ONCE = 256 };
 
 static inline void conv_call_hook(conv_rows *hook, struct parallel_block part, void *context)

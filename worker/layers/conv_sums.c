@@ -31,30 +31,31 @@ bool conv_may_sum_whole(const struct conv *c)
     return conv_weights(c) + tile <= WHOLE_FLOATS + SMALL_FLOATS / 4;
 }
 
-bool conv_sums_whole(const struct conv *c, int images, int threads)
+bool conv_sums_whole(const struct conv_part *part)
 {
-    size_t rows = (size_t)images * conv_pixels_out(c) / (size_t)threads;
+    const struct conv *c = part->c;
+    size_t rows = (size_t)part->images * conv_pixels_out(c) / (size_t)part->share.parts;
     return conv_may_sum_whole(c) && (conv_weights(c) <= SMALL_FLOATS || rows >= MANY_ROWS);
 }
 
 static struct dw_block conv_sums_block_at(const struct conv_blocks *s, size_t i)
 {
-    size_t ci = (size_t)s->c->window.channels, co = (size_t)s->c->out_channels;
+    size_t ci = (size_t)s->part.c->window.channels, co = (size_t)s->part.c->out_channels;
     size_t units = (co + s->n_unit - 1) / s->n_unit;
     int taps = s->taps;
 
     if (s->whole)
         return (struct dw_block){
-            -1, {0, conv_matrix_rows(s->c), 0, co},
+            -1, {0, conv_matrix_rows(s->part.c), 0, co},
              s->rows, 1
         };
     size_t n = i % s->n_parts, k = i / s->n_parts % s->k_parts;
     int t = (int)(i / s->n_parts / s->k_parts);
-    int tap = (s->first_tap + t / taps) * s->c->window.kernel + s->first_tap + t % taps;
+    int tap = (s->first_tap + t / taps) * s->part.c->window.kernel + s->first_tap + t % taps;
     size_t row = ci * k / s->k_parts, row_end = ci * (k + 1) / s->k_parts;
     size_t column = units * n / s->n_parts * s->n_unit;
     size_t column_end = size_min(units * (n + 1) / s->n_parts * s->n_unit, co);
-    size_t hits = s->pixel ? conv_pixel_hits(s->c, tap) : 1;
+    size_t hits = s->pixel ? conv_pixel_hits(s->part.c, tap) : 1;
     return (struct dw_block){
         tap,
         {row, row_end - row, column, column_end - column},
@@ -74,29 +75,29 @@ static size_t conv_sums_all_work(const struct conv_blocks *s)
     return work;
 }
 
-struct conv_blocks conv_blocks_of(const struct conv *c, int images, int threads, size_t own_floats,
-                                  bool single)
+struct conv_blocks conv_blocks_of(const struct conv_part *part, size_t own_floats)
 {
+    const struct conv *c = part->c;
     const struct window *w = &c->window;
     size_t ci = (size_t)w->channels, co = (size_t)c->out_channels;
-    struct conv_blocks s = {.c = c,
-                            .rows = (size_t)images * conv_pixels_out(c),
-                            .pixel = conv_by_pixel(c, images / threads),
-                            .single = single,
+    struct conv_blocks s = {.part = *part,
+                            .rows = (size_t)part->images * conv_pixels_out(c),
+                            .pixel = conv_part_by_pixel(part),
+                            .single = conv_part_is_single(part),
                             .first_tap = w->tap_first,
                             .taps = window_taps(w),
                             .n_unit = conv_uses_tile(c, co) ? tile_columns() : 1,
                             .own_floats = own_floats};
 
-    s.whole = !s.pixel && (single || conv_sums_whole(c, images, threads));
+    s.whole = !s.pixel && (s.single || conv_sums_whole(part));
     s.k_parts = (ci + BLOCK_K - 1) / BLOCK_K;
     size_t k = (ci + s.k_parts - 1) / s.k_parts, n = BLOCK_FLOATS / k / s.n_unit * s.n_unit;
     n = n ? n : s.n_unit;
     s.n_parts = (co + n - 1) / n;
-    if (single)
+    if (s.single)
         s.k_parts = s.n_parts = 1;
     if (s.pixel)
-        s.rows = (size_t)images;
+        s.rows = (size_t)part->images;
     s.count = s.whole ? 1 : (size_t)(s.taps * s.taps) * s.k_parts * s.n_parts;
     s.work = conv_sums_all_work(&s);
     return s;
@@ -153,7 +154,7 @@ static void conv_sums_add_products(const struct conv *c, size_t rows, const floa
 static void sum_pixels(const struct conv_blocks *s, const struct conv_backward *b,
                        const struct dw_block *block, struct parallel_range rows, struct sums_to to)
 {
-    const struct conv *c = s->c;
+    const struct conv *c = s->part.c;
     size_t in = conv_pixels_in(c) * (size_t)c->window.channels;
     size_t out = conv_pixels_out(c) * (size_t)c->out_channels;
     size_t step = s->single ? CONV_PIXEL_IMAGES_AT_ONCE : s->rows;
@@ -171,7 +172,7 @@ static void sum_block(const struct conv_blocks *s, const struct conv_backward *b
                       const struct dw_block *block, struct parallel_range rows, struct sums_to to,
                       float *col)
 {
-    const struct conv *c = s->c;
+    const struct conv *c = s->part.c;
     size_t n = (size_t)c->out_channels, ci = (size_t)c->window.channels;
     size_t step = conv_reads_in_place(c) ? rows.end - rows.first : GATHERED_ROWS;
 
@@ -205,27 +206,27 @@ size_t conv_sums_whole_floats(const struct conv *c)
 }
 
 /* Other threads may write these while it computes dx, so they are not in its work space. */
-static float *sums_at(const struct conv_blocks *s, int thread, const struct conv_memory *memory)
+static float *sums_at(const struct conv_blocks *s, int thread)
 {
-    return memory->own[thread] + s->own_floats;
+    return s->part.memory->own[thread] + s->own_floats;
 }
 
 static size_t conv_sums_whole_tile(const struct conv_blocks *s)
 {
-    const struct conv *c = s->c;
+    const struct conv *c = s->part.c;
     size_t columns = size_max(conv_columns(&c->window), (size_t)c->out_channels);
     return conv_tile_rows(c, columns, s->single);
 }
 
-static size_t conv_sums_whole_grains(const struct conv_blocks *s, int parts)
+static size_t conv_sums_whole_grains(const struct conv_blocks *s)
 {
-    return size_min(s->rows / (size_t)parts / conv_sums_whole_tile(s), conv_sums_max_grains(s->c));
+    return size_min(s->rows / (size_t)s->part.share.parts / conv_sums_whole_tile(s),
+                    conv_sums_max_grains(s->part.c));
 }
 
 struct sums {
     const struct conv_blocks *s;
     const struct conv_backward *b;
-    const struct conv_memory *memory;
     const struct conv_sums_data *data;
     struct parallel_range rows;
     bool first;
@@ -235,7 +236,7 @@ struct sums {
 /* Adds up dx from the im2col matrix dz W^T of some rows. */
 static void sums_scatter(const struct sums *w, size_t row, size_t rows)
 {
-    const struct conv *c = w->s->c;
+    const struct conv *c = w->s->part.c;
     struct conv_runs runs = conv_weight_runs(c);
     size_t k = conv_columns(&c->window), n = (size_t)c->out_channels;
     const float *dz = w->b->dz + row * n;
@@ -254,7 +255,7 @@ static void sums_scatter(const struct sums *w, size_t row, size_t rows)
 
 static void sum_rows(const struct sums *w, struct parallel_range rows, struct sums_to to)
 {
-    const struct conv *c = w->s->c;
+    const struct conv *c = w->s->part.c;
     const struct conv_backward *b = w->b;
     struct conv_runs runs = conv_weight_runs(c);
     size_t k = conv_columns(&c->window), n = (size_t)c->out_channels;
@@ -284,15 +285,14 @@ static void sum_rows(const struct sums *w, struct parallel_range rows, struct su
 static void conv_sums_whole_piece(const struct parallel_piece *piece, void *context)
 {
     const struct sums *w = context;
-    const struct conv *c = w->s->c;
+    const struct conv *c = w->s->part.c;
     struct parallel_range rows =
         parallel_range(w->rows.end - w->rows.first, parallel_piece_share(piece));
     struct sums_to to = {w->b->dw, 0, w->b->add_dw || !w->first};
 
     if (!w->s->single)
-        to = (struct sums_to){sums_at(w->s, piece->home.part, w->memory) +
-                                  (size_t)piece->number * conv_weights(c),
-                              0, false};
+        to = (struct sums_to){
+            sums_at(w->s, piece->home.part) + (size_t)piece->number * conv_weights(c), 0, false};
     if (!to.add && window_taps(&c->window) < c->window.kernel && !dry_run)
         memset(to.to, 0, conv_weights(c) * sizeof *to.to);
     rows = (struct parallel_range){w->rows.first + rows.first, w->rows.first + rows.end};
@@ -300,15 +300,14 @@ static void conv_sums_whole_piece(const struct parallel_piece *piece, void *cont
 }
 
 void conv_sum_whole(const struct conv_blocks *s, const struct conv_backward *b,
-                    struct parallel_range rows, bool first, struct parallel_share share,
-                    const struct conv_memory *memory, const struct conv_sums_data *data)
+                    struct parallel_range rows, bool first, const struct conv_sums_data *data)
 {
-    struct sums w = {s, b, memory, data, rows, first, memory->own[share.part]};
+    struct sums w = {s, b, data, rows, first, conv_part_own(&s->part)};
 
-    parallel_take(share, conv_sums_whole_grains(s, share.parts), conv_sums_whole_piece, &w);
+    parallel_take(s->part.share, conv_sums_whole_grains(s), conv_sums_whole_piece, &w);
 }
 
-static void conv_sums_team_add_rows(float *to, const float *from, size_t n, bool add)
+static void conv_sums_add_rows(float *to, const float *from, size_t n, bool add)
 {
     if (dry_run_moves((add ? 3 : 2) * n))
         return;
@@ -316,12 +315,12 @@ static void conv_sums_team_add_rows(float *to, const float *from, size_t n, bool
         to[i] = add ? to[i] + from[i] : from[i];
 }
 
-static void conv_sums_add_whole(const struct conv_blocks *s, const struct conv_backward *b,
-                                struct parallel_share share, const struct conv_memory *memory)
+static void conv_sums_add_whole(const struct conv_blocks *s, const struct conv_backward *b)
 {
-    size_t n = (size_t)s->c->out_channels;
-    struct parallel_range mine = parallel_range(conv_matrix_rows(s->c), share);
-    int pieces = parallel_pieces(conv_sums_whole_grains(s, share.parts));
+    size_t n = (size_t)s->part.c->out_channels;
+    struct parallel_share share = s->part.share;
+    struct parallel_range mine = parallel_range(conv_matrix_rows(s->part.c), share);
+    int pieces = parallel_pieces(conv_sums_whole_grains(s));
     bool add = b->add_dw;
 
     for (int i = 0; i < share.parts * pieces; i++) {
@@ -329,10 +328,9 @@ static void conv_sums_add_whole(const struct conv_blocks *s, const struct conv_b
         struct parallel_piece piece = parallel_piece(home, i % pieces, pieces);
         if (parallel_is_empty(s->rows, parallel_piece_share(&piece)))
             continue;
-        const float *from =
-            sums_at(s, home.part, memory) + (size_t)piece.number * conv_weights(s->c);
-        conv_sums_team_add_rows(b->dw + mine.first * n, from + mine.first * n,
-                                (mine.end - mine.first) * n, add);
+        const float *from = sums_at(s, home.part) + (size_t)piece.number * conv_weights(s->part.c);
+        conv_sums_add_rows(b->dw + mine.first * n, from + mine.first * n,
+                           (mine.end - mine.first) * n, add);
         add = true;
     }
 }
@@ -371,8 +369,8 @@ static void sum_rows_of_block(const struct conv_blocks *s, const struct conv_bac
                               struct parallel_range share, float *own, float *col)
 {
     struct parallel_range rows = conv_sums_rows_of(block, before, share);
-    struct sums_to to = {conv_sums_weights_at(s->c, block, b->dw), (size_t)s->c->out_channels,
-                         b->add_dw};
+    struct sums_to to = {conv_sums_weights_at(s->part.c, block, b->dw),
+                         (size_t)s->part.c->out_channels, b->add_dw};
 
     if (rows.first > 0 || rows.end < block->rows)
         to = (struct sums_to){conv_sums_own(before, share, own), block->at.columns, false};
@@ -410,29 +408,30 @@ static void conv_sums_blocks_piece(const struct parallel_piece *piece, void *con
     for (size_t i = 0; i < some.end; i++) {
         struct dw_block block = conv_sums_block_at(w->s, all.first + i);
         if (i >= some.first)
-            sum_rows_of_block(w->s, w->b, &block, before, work,
-                              sums_at(w->s, piece->home.part, w->memory), w->col);
+            sum_rows_of_block(w->s, w->b, &block, before, work, sums_at(w->s, piece->home.part),
+                              w->col);
         before += block.rows * block.work;
     }
 }
 
-void conv_sum_blocks(const struct conv_blocks *s, const struct conv_backward *b,
-                     struct parallel_share share, const struct conv_memory *memory)
+void conv_sum_blocks(const struct conv_blocks *s, const struct conv_backward *b)
 {
-    struct sums w = {.s = s, .b = b, .memory = memory, .col = memory->own[share.part]};
+    struct parallel_share share = s->part.share;
+    struct sums w = {.s = s, .b = b, .col = conv_part_own(&s->part)};
 
     if (!b->add_dw)
-        conv_sums_clear_unseen(s->c, b->dw, share);
+        conv_sums_clear_unseen(s->part.c, b->dw, share);
     parallel_take(share, s->count / (size_t)share.parts, conv_sums_blocks_piece, &w);
 }
 
 static void conv_sums_add_block(const struct conv_blocks *s, const struct dw_block *block,
-                                size_t before, const struct conv_backward *b,
-                                struct parallel_share share, const struct conv_memory *memory)
+                                size_t before, const struct conv_backward *b)
 {
-    size_t n = block->at.columns, co = (size_t)s->c->out_channels, work = block->rows * block->work;
+    struct parallel_share share = s->part.share;
+    size_t n = block->at.columns, co = (size_t)s->part.c->out_channels,
+           work = block->rows * block->work;
     struct parallel_range mine = parallel_range(block->at.rows, share);
-    float *dw = conv_sums_weights_at(s->c, block, b->dw);
+    float *dw = conv_sums_weights_at(s->part.c, block, b->dw);
     bool add = b->add_dw;
 
     for (int t = parallel_owner(before, s->work, share.parts);
@@ -443,25 +442,24 @@ static void conv_sums_add_block(const struct conv_blocks *s, const struct dw_blo
             continue;
         if (rows.first == 0 && rows.end == block->rows)
             return; /* already in dw */
-        const float *from = conv_sums_own(before, of, sums_at(s, t, memory));
+        const float *from = conv_sums_own(before, of, sums_at(s, t));
         for (size_t row = mine.first; row < mine.end; row++)
-            conv_sums_team_add_rows(dw + row * co, from + row * n, n, add);
+            conv_sums_add_rows(dw + row * co, from + row * n, n, add);
         add = true;
     }
 }
 
-void conv_add_sums(const struct conv_blocks *s, const struct conv_backward *b,
-                   struct parallel_share share, const struct conv_memory *memory)
+void conv_add_sums(const struct conv_blocks *s, const struct conv_backward *b)
 {
     size_t before = 0;
 
     if (s->whole) {
-        conv_sums_add_whole(s, b, share, memory);
+        conv_sums_add_whole(s, b);
         return;
     }
     for (size_t i = 0; i < s->count; i++) {
         struct dw_block block = conv_sums_block_at(s, i);
-        conv_sums_add_block(s, &block, before, b, share, memory);
+        conv_sums_add_block(s, &block, before, b);
         before += block.rows * block.work;
     }
 }

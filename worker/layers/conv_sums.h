@@ -12,7 +12,7 @@
 #include "worker/layers/conv_product.h"
 
 struct conv_blocks {
-    const struct conv *c;
+    struct conv_part part;
     size_t rows; /* of the im2col matrix, or images with CONV_PIXEL */
     bool whole, pixel, single;
     int first_tap, taps;     /* per direction */
@@ -24,18 +24,16 @@ struct conv_blocks {
 };
 
 /* A thread's sums follow its work space of own_floats for z, dx and dw (conv_gathered_floats) */
-struct conv_blocks conv_blocks_of(const struct conv *c, int images, int threads, size_t own_floats,
-                                  bool single);
+struct conv_blocks conv_blocks_of(const struct conv_part *part, size_t own_floats);
 
-/* Whether dw is a single block, for so many images and threads, or for any. */
-bool conv_sums_whole(const struct conv *c, int images, int threads);
+/* Whether dw of several threads is a single block, or may be for some number of them. */
+bool conv_sums_whole(const struct conv_part *part);
 bool conv_may_sum_whole(const struct conv *c);
 
 size_t conv_gathered_floats(const struct conv *c);
 
 /* Sums dw in several blocks: conv_sums_floats. */
-void conv_sum_blocks(const struct conv_blocks *s, const struct conv_backward *b,
-                     struct parallel_share share, const struct conv_memory *memory);
+void conv_sum_blocks(const struct conv_blocks *s, const struct conv_backward *b);
 size_t conv_sums_floats(void);
 
 /* How dx is computed tile by tile together with dw, while dz is in cache: as a product of the same
@@ -49,10 +47,8 @@ struct conv_sums_data {
 /* Sums dw of these rows as one block: conv_sums_whole_floats. A single thread adds to dw, unless
  * `first`; others' sums are added by conv_add_sums. data NULL: no dx. */
 void conv_sum_whole(const struct conv_blocks *s, const struct conv_backward *b,
-                    struct parallel_range rows, bool first, struct parallel_share share,
-                    const struct conv_memory *memory, const struct conv_sums_data *data);
+                    struct parallel_range rows, bool first, const struct conv_sums_data *data);
 size_t conv_sums_whole_floats(const struct conv *c);
 
 /* After a barrier: adds the sums of several threads to dw, a share of the weights per thread. */
-void conv_add_sums(const struct conv_blocks *s, const struct conv_backward *b,
-                   struct parallel_share share, const struct conv_memory *memory);
+void conv_add_sums(const struct conv_blocks *s, const struct conv_backward *b);

@@ -156,11 +156,6 @@ struct part {
     size_t channel, channels;
 };
 
-static struct part conv_winograd_whole_part(size_t base, size_t tiles, size_t channels)
-{
-    return (struct part){base, 0, tiles, 0, channels};
-}
-
 static bool conv_winograd_counts_transform(const struct part *r, size_t values)
 {
     return dry_run_moves((r->end - r->first) * r->channels * values);
@@ -272,44 +267,13 @@ static void conv_winograd_begin(const struct sizes *s, const struct work *w)
         memset(w->zeros, 0, conv_winograd_edge_floats(s) * sizeof *w->zeros);
 }
 
-static void conv_winograd_run_group(const struct sizes *s, const struct conv_winograd_pass *p,
-                                    const float *u, const struct work *w, size_t base, size_t tiles)
-{
-    struct part to = conv_winograd_whole_part(base, tiles, s->to);
-
-    conv_winograd_transform_inputs(s, p->from, conv_winograd_whole_part(base, tiles, s->from),
-                                   w->zeros, w->inputs);
-    for (size_t i = 0; i < s->positions; i++) {
-        struct tile_matrix b = {u + i * s->weights_step, s->from, false, true};
-        tile_gemm(tiles, s->to, s->from, w->inputs + i * s->from_step, s->from_ld, &b,
-                  w->others + i * s->to_step, s->to_ld, false);
-    }
-    conv_winograd_transform_outputs(s, w->others, to, w->unwanted, p->to, p->add);
-    conv_winograd_call_done(s, &to, p->done, p->context);
-}
-
-static void conv_winograd_run_groups(const struct sizes *s, const struct conv_winograd_pass *p,
-                                     const float *u, float *memory, size_t first, size_t end)
-{
-    struct work w = conv_winograd_work_at(s, memory);
-
-    conv_winograd_begin(s, &w);
-    for (; first < end; first += s->group)
-        conv_winograd_run_group(s, p, u, &w, first, size_min(end - first, s->group));
-}
-
-static size_t conv_winograd_image_tiles(const struct sizes *s)
-{
-    return s->tiles * s->tiles;
-}
-
-void conv_winograd_finish_weights(const struct conv *c, enum conv_winograd m,
-                                  struct parallel_share share, const float *sums, float *dw,
+void conv_winograd_finish_weights(const struct conv_part *of, enum conv_winograd m, float *dw,
                                   bool add)
 {
-    struct sizes s = winograd_sizes(c, m, false);
+    struct sizes s = winograd_sizes(of->c, m, false);
+    const float *sums = of->memory->team;
     struct parallel_block part[PARALLEL_BLOCKS];
-    int parts = parallel_matrix(s.from, s.from, s.to, tile_columns(), share, part);
+    int parts = parallel_matrix(s.from, s.from, s.to, tile_columns(), of->share, part);
     double piece = trace_begin();
 
     for (int k = 0; k < parts; k++) {
@@ -324,6 +288,11 @@ void conv_winograd_finish_weights(const struct conv *c, enum conv_winograd m,
 }
 
 /* ---- shares */
+
+static size_t conv_winograd_image_tiles(const struct sizes *s)
+{
+    return s->tiles * s->tiles;
+}
 
 /* If the weights fit a core's cache and meet enough tiles of a thread to fill register tiles.
  * Otherwise threads share each product. */
@@ -410,6 +379,7 @@ struct team_pass {
     bool add;           /* to the gradient */
     struct work w;      /* the team's, except `unwanted` */
     size_t base, tiles; /* of the group */
+    size_t all;         /* tiles of the batch */
     make_product *make;
     size_t rows, columns; /* of its products */
 };
@@ -531,49 +501,59 @@ static void conv_winograd_run_team_group(struct team_pass *t, struct parallel_sh
     conv_winograd_take_tiles(t, conv_winograd_outputs_piece, share);
 }
 
-struct own_tiles {
-    const struct sizes *s;
-    const struct conv_winograd_pass *p;
-    const float *u;
-    float *own; /* of the working thread */
-    size_t all;
-};
+/* As conv_winograd_run_team_group, by one thread in its own memory. */
+static void conv_winograd_run_own_group(struct team_pass *t)
+{
+    static const struct parallel_piece all = {PARALLEL_ALL, PARALLEL_ALL, 0};
+
+    conv_winograd_inputs_piece(&all, t);
+    t->rows = t->tiles;
+    t->columns = t->s->to;
+    t->make = winograd_multiply;
+    conv_winograd_products_piece(&all, t);
+    conv_winograd_outputs_piece(&all, t);
+}
 
 static void conv_winograd_own_tiles_piece(const struct parallel_piece *piece, void *context)
 {
-    const struct own_tiles *o = context;
-    struct parallel_range tiles = parallel_range(o->all, parallel_piece_share(piece));
+    struct team_pass t = *(struct team_pass *)context;
+    struct parallel_range mine = parallel_range(t.all, parallel_piece_share(piece));
 
-    conv_winograd_run_groups(o->s, o->p, o->u, o->own, tiles.first, tiles.end);
+    conv_winograd_begin(t.s, &t.w);
+    for (t.base = mine.first; t.base < mine.end; t.base += t.tiles) {
+        t.tiles = size_min(mine.end - t.base, t.s->group);
+        conv_winograd_run_own_group(&t);
+    }
 }
 
-void conv_winograd_run(const struct conv *c, const struct conv_winograd_pass *p, int images,
-                       struct parallel_share share, const struct conv_memory *memory)
+void conv_winograd_run(const struct conv_part *part, const struct conv_winograd_pass *p)
 {
-    struct sizes s = winograd_sizes(c, p->m, p->turned);
-    size_t all = conv_winograd_image_tiles(&s) * (size_t)images;
-    float *u = memory->team, *own = memory->own[share.part];
-    bool single = conv_is_single(memory);
+    struct sizes s = winograd_sizes(part->c, p->m, p->turned);
+    struct parallel_share share = part->share;
+    bool single = conv_part_is_single(part);
+    struct team_pass t = {.s = &s,
+                          .p = p,
+                          .u = part->memory->team,
+                          .all = conv_winograd_image_tiles(&s) * (size_t)part->images};
 
-    conv_winograd_pack(&s, p->turned, share, p->w, u);
-    if (single || conv_winograd_has_own_tiles(&s, images, share.parts)) {
-        struct own_tiles o = {&s, p, u, own, all};
+    conv_winograd_pack(&s, p->turned, share, p->w, t.u);
+    if (single || conv_winograd_has_own_tiles(&s, part->images, share.parts)) {
         if (!single)
             conv_winograd_set_own_group(&s);
+        t.w = conv_winograd_work_at(&s, conv_part_own(part));
         parallel_barrier(share);
-        parallel_take(share, all / (size_t)share.parts / s.group, conv_winograd_own_tiles_piece,
-                      &o);
+        parallel_take(share, t.all / (size_t)share.parts / s.group, conv_winograd_own_tiles_piece,
+                      &t);
         return;
     }
-    conv_winograd_set_team_group(&s, images, share.parts);
-    struct team_pass t = {
-        .s = &s, .p = p, .u = u, .w = conv_winograd_work_at(&s, u + s.positions * s.weights_step)};
-    t.w.unwanted = own;
+    conv_winograd_set_team_group(&s, part->images, share.parts);
+    t.w = conv_winograd_work_at(&s, t.u + s.positions * s.weights_step);
+    t.w.unwanted = conv_part_own(part);
     if (share.part == 0)
         conv_winograd_begin(&s, &t.w);
     parallel_barrier(share);
-    for (; t.base < all; t.base += s.group) {
-        t.tiles = size_min(all - t.base, s.group);
+    for (; t.base < t.all; t.base += s.group) {
+        t.tiles = size_min(t.all - t.base, s.group);
         conv_winograd_run_team_group(&t, share);
     }
 }
@@ -585,40 +565,38 @@ static size_t conv_winograd_images(const struct sizes *s)
     return (s->rows + s->tiles - 1) / s->tiles;
 }
 
-static void conv_winograd_make_ready(const struct conv *c, const struct team_pass *t, size_t batch,
-                                     size_t all)
+static void conv_winograd_make_ready(const struct conv *c, const struct team_pass *t, size_t batch)
 {
     size_t image_tiles = conv_winograd_image_tiles(t->s), pixels = conv_pixels_out(c);
 
     if (t->base % batch == 0)
         conv_call_hook_rows(t->sums->ready, t->base / image_tiles * pixels,
-                            size_min(batch, all - t->base) / image_tiles * pixels, t->s->to,
+                            size_min(batch, t->all - t->base) / image_tiles * pixels, t->s->to,
                             t->sums->context);
 }
 
-void conv_winograd_sum(const struct conv *c, const struct conv_winograd_sums *sums, int images,
-                       struct parallel_share share, const struct conv_memory *memory)
+void conv_winograd_sum(const struct conv_part *part, const struct conv_winograd_sums *sums)
 {
-    struct sizes s = winograd_sizes(c, sums->m, false);
-    size_t all = conv_winograd_image_tiles(&s) * (size_t)images, batch = all;
-    float *work = memory->team + s.positions * s.weights_step;
-    bool single = conv_is_single(memory);
+    struct sizes s = winograd_sizes(part->c, sums->m, false);
+    struct parallel_share share = part->share;
+    bool single = conv_part_is_single(part);
+    struct team_pass t = {.s = &s,
+                          .sums = sums,
+                          .u = part->memory->team,
+                          .all = conv_winograd_image_tiles(&s) * (size_t)part->images};
+    size_t batch = single ? conv_winograd_images(&s) * conv_winograd_image_tiles(&s) : t.all;
 
-    if (single) {
-        batch = conv_winograd_images(&s) * conv_winograd_image_tiles(&s);
-        work = memory->own[0];
-    } else {
-        conv_winograd_set_team_group(&s, images, share.parts);
-    }
-    struct team_pass t = {
-        .s = &s, .sums = sums, .u = memory->team, .w = conv_winograd_work_at(&s, work)};
+    if (!single)
+        conv_winograd_set_team_group(&s, part->images, share.parts);
+    t.w = conv_winograd_work_at(&s,
+                                single ? conv_part_own(part) : t.u + s.positions * s.weights_step);
     if (share.part == 0)
         conv_winograd_begin(&s, &t.w);
     parallel_barrier(share);
-    for (; t.base < all; t.base += t.tiles, t.add = true) {
-        t.tiles = size_min(size_min(all, (t.base / batch + 1) * batch) - t.base, s.group);
+    for (; t.base < t.all; t.base += t.tiles, t.add = true) {
+        t.tiles = size_min(size_min(t.all, (t.base / batch + 1) * batch) - t.base, s.group);
         if (single)
-            conv_winograd_make_ready(c, &t, batch, all);
+            conv_winograd_make_ready(part->c, &t, batch);
         conv_winograd_take_tiles(&t, conv_winograd_inputs_piece, share);
         conv_winograd_take_tiles(&t, conv_winograd_gradients_piece, share);
         parallel_barrier(share);

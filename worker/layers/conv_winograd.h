@@ -32,17 +32,14 @@ struct conv_winograd_sums {
     void *context;
 };
 
-/* For images [0, images). The transforms are shared by tiles and channels, the products by register
- * tiles of all positions; or by tiles only, if the weights fit each core's cache and there are
- * enough tiles. Other threads' results are complete after the next barrier. */
-void conv_winograd_run(const struct conv *c, const struct conv_winograd_pass *p, int images,
-                       struct parallel_share share, const struct conv_memory *memory);
+/* The transforms are shared by tiles and channels, the products by register tiles of all positions;
+ * or by tiles only, if the weights fit each core's cache and there are enough tiles. Other threads'
+ * results are complete after the next barrier. */
+void conv_winograd_run(const struct conv_part *part, const struct conv_winograd_pass *p);
 /* All threads' sums, at the start of the team's memory, are complete on return. */
-void conv_winograd_sum(const struct conv *c, const struct conv_winograd_sums *sums, int images,
-                       struct parallel_share share, const struct conv_memory *memory);
+void conv_winograd_sum(const struct conv_part *part, const struct conv_winograd_sums *sums);
 /* Transforms a share of them back: to dw, or adds. */
-void conv_winograd_finish_weights(const struct conv *c, enum conv_winograd m,
-                                  struct parallel_share share, const float *sums, float *dw,
+void conv_winograd_finish_weights(const struct conv_part *part, enum conv_winograd m, float *dw,
                                   bool add);
 
 /* Floats of the team's memory, and of a thread's own. */
