@@ -188,28 +188,12 @@ static size_t conv_bf16_first_lay(const struct bf16_grid *g, const void *x, bool
     return size;
 }
 
-static void bf16_forward_first(const struct bf16_grid *g, const struct bf16_scratch *s,
-                               const bf16 *packed, const void *x, bool bf16_x, bf16 *z,
-                               struct bf16_piece piece)
+static void conv_bf16_first_chunks(const struct bf16_grid *g, size_t phase, size_t *chunk)
 {
-    size_t phase = conv_bf16_first_lay(g, x, bf16_x, piece, s->x), n = bf16_row_chunks(g);
-    struct bf16_place place = {g->out, 1, 0, 0, g->out, g->out, g->width};
-
     for (size_t ky = 0; ky < g->kernel; ky++)
-        for (size_t i = 0; i < n; i++)
-            s->chunk[ky * n + i] =
+        for (size_t i = 0; i < bf16_row_chunks(g); i++)
+            *chunk++ =
                 ky % g->stride * phase + ky / g->stride * g->width * g->stride * g->ci + i * 32;
-    bf16_find_pixels(&place, piece, s->pixel);
-    bf16_multiply_rows(&(struct bf16_rows){
-        .p = {s->x, g->stride * g->ci, s->chunk, g->kernel * n, packed},
-        .positions = piece.rows * g->width,
-        .columns = g->co,
-        .panel = g->kernel * n * BF16_CHUNK_SIZE,
-        .pixel = s->pixel,
-        .to = z,
-        .g = g,
-        .base = bf16_base_in
-    });
 }
 
 static void conv_bf16_first_turn(const struct bf16_grid *g, const struct bf16_scratch *s,
@@ -350,16 +334,20 @@ static void conv_bf16_forward_in_place(const struct bf16_grid *g, const struct b
 }
 
 static void conv_bf16_forward_piece(const struct bf16_grid *g, const struct bf16_scratch *s,
-                                    const bf16 *packed, const bf16 *x, bf16 *z,
+                                    const bf16 *packed, const void *x, bool bf16_x, bf16 *z,
                                     struct bf16_piece piece)
 {
+    bool first = bf16_grid_is_first(g);
     size_t chunks = bf16_panel_chunks(g, CONV_FORWARD);
     struct bf16_place place = {g->out, 1, 0, 0, g->out, g->out, g->width};
 
-    conv_bf16_forward_chunks(g, bf16_lay_x(g, x, piece, s->x), s->chunk);
+    if (first)
+        conv_bf16_first_chunks(g, conv_bf16_first_lay(g, x, bf16_x, piece, s->x), s->chunk);
+    else
+        conv_bf16_forward_chunks(g, bf16_lay_x(g, x, piece, s->x), s->chunk);
     bf16_find_pixels(&place, piece, s->pixel);
     bf16_multiply_rows(&(struct bf16_rows){
-        .p = {s->x, g->ci, s->chunk, chunks, packed},
+        .p = {s->x, first ? g->stride * g->ci : g->ci, s->chunk, chunks, packed},
         .positions = piece.rows * g->width,
         .columns = g->co,
         .panel = chunks * BF16_CHUNK_SIZE,
@@ -379,10 +367,7 @@ static void conv_bf16_forward_pieces(const struct bf16_grid *g, const struct bf1
 
     for (size_t row = bf16_grid_row(g, first); row < last; row += p.rows) {
         p = bf16_next_piece(g, row, last);
-        if (bf16_grid_is_first(g))
-            bf16_forward_first(g, s, packed, x, bf16_x, z, p);
-        else
-            conv_bf16_forward_piece(g, s, packed, x, z, p);
+        conv_bf16_forward_piece(g, s, packed, x, bf16_x, z, p);
         size_t line = bf16_grid_line(g, row, g->out, 1),
                after = bf16_grid_line(g, row + p.rows, g->out, 1);
         if (after > line)
