@@ -59,19 +59,19 @@ static float *noise(size_t n)
 struct data {
     struct conv c;
     float *x, *w, *z, *dx, *dw;
-    float *team, *own; /* struct conv_memory */
+    float *own;
+    struct conv_memory memory;
     int batch;
 };
 
 static void run(const struct data *d, enum conv_direction direction)
 {
     struct conv_backward b = {.w = d->w, .x = d->x, .dz = d->z, .dw = d->dw};
-    struct conv_memory memory = {d->team, &d->own, 1};
     if (direction == CONV_FORWARD)
-        conv_forward(&d->c, d->w, d->x, d->z, d->batch, PARALLEL_ALL, &memory, NULL, NULL);
+        conv_forward(&d->c, d->w, d->x, d->z, d->batch, PARALLEL_ALL, &d->memory, NULL, NULL);
     b.dx = direction == CONV_DATA ? d->dx : NULL;
     if (direction != CONV_FORWARD)
-        conv_backward(&d->c, &b, d->batch, PARALLEL_ALL, &memory);
+        conv_backward(&d->c, &b, d->batch, PARALLEL_ALL, &d->memory);
 }
 
 /* The best of several; CONV_DATA is both gradients less the weights' alone. */
@@ -92,15 +92,19 @@ static void measure(struct data *d, enum conv_winograd m, const char *name)
 
     for (int i = 0; i < CONV_DIRECTIONS; i++)
         d->c.winograd[i] = m;
-    d->team = noise(conv_team_floats(&d->c, d->batch, 1));
-    d->own = noise(conv_own_floats(&d->c, 1));
+    d->memory = (struct conv_memory){.own = &d->own,
+                                     .team_floats = conv_team_floats(&d->c, d->batch, 1),
+                                     .own_floats = conv_own_floats(&d->c, 1),
+                                     .threads = 1};
+    d->memory.team = noise(d->memory.team_floats);
+    d->own = noise(d->memory.own_floats);
     printf("  %-12s", name);
     for (int i = 0; i < CONV_DIRECTIONS; i++) {
         double s = seconds(d, (enum conv_direction)i);
         printf(" %8.2f ms %6.1f", 1e3 * s, 1e-9 * flops / s);
     }
     printf("\n");
-    free(d->team);
+    free(d->memory.team);
     free(d->own);
 }
 

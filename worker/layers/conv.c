@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "common/assert_always.h"
 #include "worker/kernels/gemm.h"
 #include "worker/kernels/tile_gemm.h"
 #include "worker/kernels/window.h"
@@ -16,6 +17,18 @@
 #include "worker/team/parallel.h"
 
 /* z, dx and dw by the algorithm that suits the shape, and the barriers between them. */
+
+static void conv_check_part(const struct conv_part *p)
+{
+    const struct conv_memory *m = p->memory;
+
+    if (dry_run) /* may be of more images than there is memory for */
+        return;
+    assert_always(p->images > 0);
+    assert_always(p->share.part < p->share.parts && p->share.parts <= m->threads);
+    assert_always(conv_team_floats(p->c, p->images, m->threads) <= m->team_floats);
+    assert_always(conv_own_floats(p->c, m->threads) <= m->own_floats);
+}
 
 /* Whether packing weights for a product of so many rows pays: a single thread with a single tile
  * reads them once. */
@@ -138,6 +151,7 @@ void conv_forward(const struct conv *c, const float *w, const float *x, float *z
     struct conv_winograd_pass pass = {
         .m = m, .w = w, .from = x, .to = z, .done = done, .context = context};
 
+    conv_check_part(&part);
     if (c->algorithm == CONV_GROUPED)
         conv_grouped_forward(&part, w, x, z, done, context);
     else if (m)
@@ -466,6 +480,7 @@ void conv_backward(const struct conv *c, const struct conv_backward *b, int imag
     struct conv_part part = {c, images, share, memory};
     bool single = conv_part_is_single(&part), pixel = conv_part_by_pixel(&part);
 
+    conv_check_part(&part);
     if (c->algorithm == CONV_GROUPED) {
         conv_grouped_backward(&part, b);
         return;

@@ -66,9 +66,10 @@ struct conv_backward {
 };
 
 struct conv_memory {
-    float *team;       /* conv_team_floats for at least this many images */
-    float *const *own; /* [threads]: conv_own_floats each */
-    int threads;       /* that it is for; a team may have started fewer */
+    float *team;                    /* (team_floats) */
+    float *const *own;              /* [threads], (own_floats) each */
+    size_t team_floats, own_floats; /* at least conv_team_floats and conv_own_floats */
+    int threads;                    /* that it is for; a team may have started fewer */
 };
 
 /* A thread's part in a pass over the images [0, images) */

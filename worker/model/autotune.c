@@ -75,7 +75,8 @@ struct trial {
     struct conv c;
     int images;
     float *x, *w, *z, *dx, *dw;
-    float *team, *own; /* struct conv_memory */
+    float *own;
+    struct conv_memory memory;
 };
 
 static float *autotune_filled(size_t floats)
@@ -89,17 +90,18 @@ static float *autotune_filled(size_t floats)
 /* Memory of a single thread for any of the ways. */
 static void autotune_allocate_memory(struct trial *t)
 {
-    size_t team = 0, own = 0;
+    struct conv_memory *m = &t->memory;
 
+    *m = (struct conv_memory){.own = &t->own, .threads = 1};
     for (int i = 0; i < WAYS; i++) {
         struct conv c = t->c;
         for (int k = 0; k < CONV_DIRECTIONS; k++)
             c.winograd[k] = ways[i];
-        team = size_max(team, conv_team_floats(&c, t->images, 1));
-        own = size_max(own, conv_own_floats(&c, 1));
+        m->team_floats = size_max(m->team_floats, conv_team_floats(&c, t->images, 1));
+        m->own_floats = size_max(m->own_floats, conv_own_floats(&c, 1));
     }
-    t->team = autotune_filled(team);
-    t->own = autotune_filled(own);
+    m->team = autotune_filled(m->team_floats);
+    t->own = autotune_filled(m->own_floats);
 }
 
 static bool autotune_make_trial(struct trial *t)
@@ -114,7 +116,7 @@ static bool autotune_make_trial(struct trial *t)
     t->w = autotune_filled(conv_weights(&t->c));
     t->dw = autotune_filled(conv_weights(&t->c));
     autotune_allocate_memory(t);
-    return t->x && t->dx && t->z && t->w && t->dw && t->team && t->own;
+    return t->x && t->dx && t->z && t->w && t->dw && t->memory.team && t->own;
 }
 
 enum pass { PASS_FORWARD, PASS_WEIGHTS, PASS_BACKWARD };
@@ -128,7 +130,6 @@ static void autotune_run_pass(struct parallel_share share, void *context)
 {
     const struct timed_pass *p = context;
     const struct trial *t = p->trial;
-    struct conv_memory memory = {t->team, &t->own, 1};
     struct conv_backward b = {.w = t->w,
                               .x = t->x,
                               .dz = t->z,
@@ -136,9 +137,9 @@ static void autotune_run_pass(struct parallel_share share, void *context)
                               .dw = t->dw};
 
     if (p->pass == PASS_FORWARD)
-        conv_forward(&t->c, t->w, t->x, t->z, t->images, share, &memory, NULL, NULL);
+        conv_forward(&t->c, t->w, t->x, t->z, t->images, share, &t->memory, NULL, NULL);
     else
-        conv_backward(&t->c, &b, t->images, share, &memory);
+        conv_backward(&t->c, &b, t->images, share, &t->memory);
 }
 
 /* Processor time, which excludes most effects of neighbours. */
@@ -183,7 +184,7 @@ static void autotune_measure(struct tuned_shape *s, int images)
         autotune_choose(&t, CONV_DATA, PASS_BACKWARD, weights);
         memcpy(s->winograd, t.c.winograd, sizeof s->winograd);
     }
-    float *memory[] = {t.x, t.dx, t.z, t.w, t.dw, t.team, t.own};
+    float *memory[] = {t.x, t.dx, t.z, t.w, t.dw, t.memory.team, t.own};
     for (size_t i = 0; i < sizeof memory / sizeof memory[0]; i++)
         free(memory[i]);
 }

@@ -50,17 +50,17 @@ static bool fp32_reads_x_by_rows(const struct model *m, const struct unit *u, bo
 static int fp32_allocate(struct model *m, struct error *e)
 {
     int threads = m->config.threads;
-    size_t own = 0, team = 0;
 
     for (int k = 0; k < m->layout_count; k++)
         for (int i = 0; i < m->unit_count; i++) {
             const struct conv *c = &m->layouts[k].units[i].conv;
-            own = size_max(own, conv_own_floats(c, threads));
-            team = size_max(team, conv_team_floats(c, m->layouts[k].batch, threads));
+            size_t team = conv_team_floats(c, m->layouts[k].batch, threads);
+            m->own_floats = size_max(m->own_floats, conv_own_floats(c, threads));
+            m->team_floats = size_max(m->team_floats, team);
         }
-    if (model_allocate_floats(m, &m->team, team, e))
+    if (model_allocate_floats(m, &m->team, m->team_floats, e))
         return -(int)e->code;
-    return model_allocate_own(m, own * sizeof(float), e);
+    return model_allocate_own(m, m->own_floats * sizeof(float), e);
 }
 
 const struct precision_ops precision_fp32 = {

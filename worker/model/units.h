@@ -98,6 +98,7 @@ struct model {
     struct thread_accumulator *accumulators; /* [parallel_lanes(threads)] */
     float **own;                             /* [threads]: a thread's memory for convolutions */
     float *team;                             /* memory of the team for convolutions */
+    size_t team_floats, own_floats;          /* of both, with fp32 */
     float **dw; /* [threads], with bf16: partial weight gradients of all but the first */
     size_t memory_bytes;
 
@@ -173,7 +174,7 @@ static inline struct linear model_classifier(const struct model *m)
 
 static inline struct conv_memory model_memory(const struct model *m)
 {
-    return (struct conv_memory){m->team, m->own, m->config.threads};
+    return (struct conv_memory){m->team, m->own, m->team_floats, m->own_floats, m->config.threads};
 }
 
 static inline struct thread_accumulator *model_accumulator(const struct model *m)

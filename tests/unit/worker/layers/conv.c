@@ -1,3 +1,5 @@
+#include <signal.h>
+
 #include "tests/reference/reference.h"
 #include "tests/unit/worker/compare.h"
 #include "worker/kernels/gemm.h"
@@ -269,10 +271,12 @@ static void drop_wanted(struct wanted *w)
 static struct conv_memory make_memory(const struct conv *c, int images, int threads)
 {
     float **own = malloc((size_t)threads * sizeof *own);
+    size_t own_floats = conv_own_floats(c, threads),
+           team_floats = conv_team_floats(c, images, threads);
 
     for (int i = 0; i < threads; i++)
-        own[i] = not_numbers(conv_own_floats(c, threads));
-    return (struct conv_memory){not_numbers(conv_team_floats(c, images, threads)), own, threads};
+        own[i] = not_numbers(own_floats);
+    return (struct conv_memory){not_numbers(team_floats), own, team_floats, own_floats, threads};
 }
 
 static void drop_memory(struct conv_memory *m)
@@ -409,6 +413,27 @@ Test(conv, each_direction_may_use_winograd_or_not)
         check_winograd(&winograd_shapes[i], CONV_WINOGRAD_2, CONV_NO_WINOGRAD, CONV_WINOGRAD_4);
         check_winograd(&winograd_shapes[i], CONV_NO_WINOGRAD, CONV_WINOGRAD_4, CONV_NO_WINOGRAD);
     }
+}
+
+static void forward_in_too_little_memory(bool own)
+{
+    struct shape s = {3, 7, 64, 32, 3, 1, 1, 1};
+    struct data d = make(&s);
+    struct conv_memory memory = make_memory(&d.c, s.n, 2);
+
+    *(own ? &memory.own_floats : &memory.team_floats) -= 1;
+    conv_forward(&d.c, d.w, d.x, not_numbers(d.out), s.n, (struct parallel_share){0, 2}, &memory,
+                 NULL, NULL);
+}
+
+Test(conv, too_little_memory_of_a_thread_is_noticed, .signal = SIGABRT)
+{
+    forward_in_too_little_memory(true);
+}
+
+Test(conv, too_little_memory_of_a_team_is_noticed, .signal = SIGABRT)
+{
+    forward_in_too_little_memory(false);
 }
 
 /* OpenMP may start fewer threads than the memory is for. */

@@ -174,7 +174,7 @@ static float nowhere[1]; /* a dry run touches nothing */
 static void run_pass(struct parallel_share share, void *context)
 {
     struct pass *p = context;
-    struct conv_memory memory = {nowhere, p->own, share.parts};
+    struct conv_memory memory = {nowhere, p->own, SIZE_MAX, SIZE_MAX, share.parts};
     struct conv_backward b = {
         .w = nowhere, .x = nowhere, .dz = nowhere, .dx = nowhere, .dw = nowhere};
 
