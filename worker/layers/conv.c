@@ -164,13 +164,14 @@ void conv_forward(const struct conv *c, const float *w, const float *x, float *z
 
 /* ---- dx */
 
-/* What dx is computed from, and how. */
+/* How dx is computed. PHASES and SCATTER add the taps in different orders, so their last bits
+ * differ: a single thread keeps to the latter, so that its runs can be resumed and repeated. */
 enum conv_data_way {
-    DATA_NONE,    /* not wanted, or by Winograd */
+    DATA_NONE,    /* not here: not wanted, or by Winograd */
     DATA_PIXEL,   /* CONV_PIXEL */
     DATA_PRODUCT, /* a product over rows of dz: of a 1x1, or with the rotated kernel */
     DATA_PHASES,  /* conv_phases.h */
-    DATA_SCATTER  /* a single thread: an im2col matrix, whose pixels are added up */
+    DATA_SCATTER  /* im2col matrix dz W^T of a tile, added to dx pixel by pixel (col2im) */
 };
 
 struct conv_data {
