@@ -28,7 +28,7 @@
 #define SILENCE_MOST    1000000
 
 static long connect_timeout_ms = 5000, answer_timeout_ms = 60000;
-static long silence_seconds; /* of the current call; 0: it is not a transfer */
+static long silence_seconds; /* of the current call; 0: the call has a fixed time limit */
 
 static CURL *connection;
 static json_t *last_problem;
@@ -54,7 +54,7 @@ static size_t api_take_bytes(char *data, size_t size, size_t count, void *contex
 static void api_set_defaults(CURL *curl)
 {
     curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
-    curl_easy_setopt(curl, CURLOPT_PROXY, ""); /* never for a daemon on the loopback */
+    curl_easy_setopt(curl, CURLOPT_PROXY, ""); /* never use a proxy for a daemon on the loopback */
     curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, connect_timeout_ms);
     curl_easy_setopt(curl, CURLOPT_USERAGENT, "trainctl");
     const char *ca = getenv("TRAINCTL_CA");
@@ -89,8 +89,8 @@ static int api_unreachable(CURLcode code, const char *words, struct error *e)
 
     if (code == CURLE_GOT_NOTHING && strncmp(server, "http://", 7) == 0)
         return error_set(e, ERR_UNREACHABLE,
-                         "no answer from %s (%s)\n  A daemon with TLS is reached by https://%s",
-                         server, words, server + 7);
+                         "no answer from %s (%s)\n  For a daemon with TLS, use https://%s", server,
+                         words, server + 7);
     error_set(e, ERR_UNREACHABLE, "no answer from %s (%s)", server, words);
     if (client.context)
         error_append(e,
@@ -101,7 +101,7 @@ static int api_unreachable(CURLcode code, const char *words, struct error *e)
     else
         error_append(e, "\n  Is the daemon running? Start it with: traind --%s %s%s",
                      socket ? "socket" : "listen", socket ? server + 5 : strstr(server, "//") + 2,
-                     socket ? "" : "\n  or name another one with --server or TRAINCTL_SERVER");
+                     socket ? "" : "\n  or specify another one with --server or TRAINCTL_SERVER");
     if (other && strcmp(other, server) != 0)
         error_append(e, "\n  This machine has another daemon's socket: --server %s", other);
     return -(int)e->code;
@@ -158,7 +158,7 @@ char *api_problem_words(const json_t *problem)
     size_t bytes, i;
     FILE *out = must_alloc(open_memstream(&words, &bytes));
 
-    detail = detail ? detail : "the daemon refused without a reason";
+    detail = detail ? detail : "the daemon rejected the request without giving a reason";
     const char *cut = strstr(detail, place);
     if (json_array_size(errors) == 1)
         api_print_item(out, json_array_get(errors, 0));
@@ -174,7 +174,8 @@ char *api_problem_words(const json_t *problem)
     return must_alloc(words);
 }
 
-/* server: "http://127.0.0.1:7077/"; parsed by libcurl, as text before an @ is not the host. */
+/* server: for example "http://127.0.0.1:7077/". libcurl parses it, as text before @ is not the
+ * host. */
 static bool api_is_loopback(const char *server)
 {
     CURLU *url = curl_url();
@@ -194,12 +195,12 @@ static void api_tell_way_in(struct error *e)
     if (e->code != ERR_NO_TOKEN || server_is_socket(client.server) || !source)
         return;
     if (*source)
-        error_append(e, "\n  The token sent is that of %s", source);
+        error_append(e, "\n  The token sent came from %s", source);
     error_append(e,
                  "\n  To store a token (that of quickstart is in _state/token): trainctl login %s",
                  client.server);
     if (api_is_loopback(client.server) && (socket = server_find_socket(true)))
-        error_append(e, "\n  To do without, by a socket of this machine: trainctl login %s",
+        error_append(e, "\n  To use this machine's socket, which needs no token: trainctl login %s",
                      socket);
 }
 
@@ -247,7 +248,7 @@ static int api_add_token(struct curl_slist **headers, struct error *e)
         return found;
     if (strncmp(client.server, "https://", 8) != 0 && !api_is_loopback(client.server))
         found = error_set(e, ERR_NOT_ALLOWED,
-                          "a token would cross the network in the clear: name the server as "
+                          "the token would be sent unencrypted: specify the server as "
                           "https://HOST:PORT, not as %s",
                           client.server);
     snprintf(line, sizeof line, "Authorization: Bearer %s", token);
@@ -263,7 +264,7 @@ static CURL *api_prepare(const char *type)
     if (!connection)
         connection = must_alloc(curl_easy_init());
     silence_seconds = 0;
-    curl_easy_reset(connection); /* the connection itself stays open */
+    curl_easy_reset(connection); /* keeps the connection open */
     api_set_defaults(connection);
     curl_easy_setopt(connection, CURLOPT_TIMEOUT_MS, answer_timeout_ms);
     curl_easy_setopt(connection, CURLOPT_ACCEPT_ENCODING, "gzip");
@@ -271,8 +272,8 @@ static CURL *api_prepare(const char *type)
     return connection;
 }
 
-/* A transfer has no time limit as long as it makes progress. The limit also covers the silence
- * while the daemon copies the database for a backup. */
+/* Limits silence. A transfer has no time limit as long as it makes progress; the limit also has to
+ * cover the time in which the daemon copies the database for a backup. */
 static int api_limit_silence(CURL *curl, struct error *e)
 {
     const char *given = getenv("TRAINCTL_SILENCE_SECONDS");
@@ -318,8 +319,8 @@ bool api_is_good(CURL *curl)
 
 static int api_distrust(CURL *curl, const char *words, struct error *e)
 {
-    enum { NOT_LOOKED = 1, NOT_YET_VALID = 9, EXPIRED = 10 }; /* X509_V_ERR_... of OpenSSL */
-    const char *advice = "TRAINCTL_CA names a PEM file with its certificate, or with that of who "
+    enum { NOT_LOOKED = 1, NOT_YET_VALID = 9, EXPIRED = 10 }; /* OpenSSL's X509_V_ERR_... */
+    const char *advice = "TRAINCTL_CA names a PEM file with its certificate, or with that of its "
                          "signed it";
     long reason = 0;
 
@@ -327,7 +328,7 @@ static int api_distrust(CURL *curl, const char *words, struct error *e)
     if (reason == EXPIRED || reason == NOT_YET_VALID)
         advice = "The daemon needs a new certificate, or a clock here or there is wrong";
     else if (reason <= NOT_LOOKED) /* the name is checked first */
-        advice = "Name the server as its certificate does, or have it issued for this name";
+        advice = "Use the server name in its certificate, or have one issued for this name";
     return error_set(e, ERR_NOT_ALLOWED, "%s cannot be trusted: %s\n  %s", client.server, words,
                      advice);
 }
@@ -337,11 +338,11 @@ static int api_fell_silent(const char *path, struct error *e)
     if (silence_seconds)
         return error_set(
             e, ERR_UNREACHABLE,
-            "given up, as nothing came from or went to %s for %ld second%s\n  Is the "
-            "daemon stopped or very busy? TRAINCTL_SILENCE_SECONDS is how long to wait",
+            "giving up: no data was exchanged with %s for %ld second%s\n  Is the "
+            "daemon stopped or very busy? TRAINCTL_SILENCE_SECONDS sets the time limit",
             client.server, silence_seconds, plural(silence_seconds));
     return error_set(e, ERR_UNREACHABLE,
-                     "%s takes connections, but did not answer %s within %ld seconds\n  Is the "
+                     "%s accepts connections, but did not answer %s within %ld seconds\n  Is the "
                      "daemon stopped or very busy? See its log",
                      client.server, path, answer_timeout_ms / 1000);
 }
@@ -361,7 +362,7 @@ static int api_failure_of(CURL *curl, CURLcode code, const char *path, const cha
         return 0;
     words = *words ? words : curl_easy_strerror(code);
     if (code == CURLE_WRITE_ERROR)
-        return error_set(e, ERR_TOO_LARGE, "the answer to %s is over %u MiB", path,
+        return error_set(e, ERR_TOO_LARGE, "the answer to %s exceeds %u MiB", path,
                          API_ANSWER_LIMIT_BYTES >> 20);
     if (code == CURLE_PEER_FAILED_VERIFICATION)
         return api_distrust(curl, words, e);
@@ -370,15 +371,16 @@ static int api_failure_of(CURL *curl, CURLcode code, const char *path, const cha
                          "%s\n  TRAINCTL_CA should name a PEM file with certificates to trust",
                          words);
     if (code == CURLE_SSL_CONNECT_ERROR)
-        return error_set(e, ERR_UNREACHABLE,
-                         "no TLS with %s (%s)\n  A daemon without TLS is reached by http://%s",
-                         client.server, words, strstr(client.server, "//") + 2);
+        return error_set(
+            e, ERR_UNREACHABLE,
+            "cannot establish TLS with %s (%s)\n  For a daemon without TLS, use http://%s",
+            client.server, words, strstr(client.server, "//") + 2);
     curl_easy_getinfo(curl, CURLINFO_PRETRANSFER_TIME_T, &connected_after);
     if (code == CURLE_OPERATION_TIMEDOUT && connected_after > 0)
         return api_fell_silent(path, e);
     if (code == CURLE_UNSUPPORTED_PROTOCOL || code == CURLE_WEIRD_SERVER_REPLY ||
         code == CURLE_BAD_CONTENT_ENCODING)
-        return error_set(e, ERR_UNREACHABLE, "what answers at %s is not traind (%s)", client.server,
+        return error_set(e, ERR_UNREACHABLE, "the server at %s is not traind (%s)", client.server,
                          words);
     curl_easy_getinfo(curl, CURLINFO_OS_ERRNO, &os_errno);
     return api_unreachable(code, os_errno ? strerror((int)os_errno) : words, e);
@@ -418,8 +420,8 @@ bool api_has_answered(void)
     return any_answer;
 }
 
-/* Runs a prepared call and frees the headers. write, context: take the bytes of the answer; *bad
- * receives those of a bad one. */
+/* Performs a prepared call and frees the headers. write(context) receives the body of the answer;
+ * *bad receives the body of an error response. */
 static int api_perform(CURL *curl, const char *path, struct curl_slist *headers,
                        curl_write_callback write, void *context, const struct buffer *bad,
                        struct error *e)
@@ -575,7 +577,7 @@ int api_call(const char *method, json_t **json, struct error *e, const char *for
 
 static char temporary[PATH_MAX];
 
-/* Ends the process by the signal, whose action SA_RESETHAND has reset. */
+/* Terminates the process by the same signal, whose default action SA_RESETHAND has restored. */
 static void api_download_on_signal(int signal_number)
 {
     unlink(temporary);
@@ -617,7 +619,7 @@ int api_download(const char *path, const char *type, const char *file, double *b
     if (stat(file, &st) == 0 && !S_ISREG(st.st_mode))
         return error_set(e, ERR_USAGE, "%s is %s, not a regular file", file, file_kind(st.st_mode));
     sigemptyset(&action.sa_mask);
-    for (size_t i = 0; i < DOWNLOAD_SIGNALS; i++) /* ignored ones stay so, as under nohup */
+    for (size_t i = 0; i < DOWNLOAD_SIGNALS; i++) /* keep ignored ones ignored, as under nohup */
         if (!sigaction(api_download_signals[i], NULL, &before[i]) &&
             before[i].sa_handler != SIG_IGN)
             sigaction(api_download_signals[i], &action, NULL);

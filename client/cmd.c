@@ -27,7 +27,7 @@ static const struct command_option common_options[] = {
     {.name = "no-color", .help = "do not use colours (also NO_COLOR)"},
     {.name = "help", .letter = 'h', .help = "show this help", .ends = true},
     {.name = "version", .letter = 'V', .help = "show the version", .ends = true},
-    {.name = "output", .letter = 'o', .value = "json", .help = "the same as --json", .completion = "json|"}, /* last: commands may have their own */
+    {.name = "output", .letter = 'o', .value = "json", .help = "the same as --json", .completion = "json|"}, /* last, because commands may define their own */
     {0},
 };
 /* clang-format on */
@@ -35,7 +35,7 @@ static const struct command_option common_options[] = {
 #define CMD_ADDRESS(name) &cmd_##name##_entry,
 static const struct cmd *const commands[] = {CMD_ALL(CMD_ADDRESS)};
 
-/* Titles above the first command of each group: in the help, and in man/trainctl.1. */
+/* Group titles, each shown above this command, in the help and in man/trainctl.1. */
 static const struct {
     const char *first, *title;
 } groups[] = {
@@ -99,7 +99,7 @@ static int cmd_take_option(const struct command_option *option, size_t i, const 
         if (!option->value || strcmp(option->value, "KEY=VALUE") != 0)
             return 0;
         if (args->repeated_count == CMD_REPEATED_MAX)
-            return error_set(e, ERR_USAGE, "--%s is given more than %d times", option->name,
+            return error_set(e, ERR_USAGE, "--%s was given more than %d times", option->name,
                              CMD_REPEATED_MAX);
         args->repeated[args->repeated_count++] = text;
     } else if (strcmp(option->name, "server") == 0) {
@@ -118,7 +118,7 @@ static int cmd_take_option(const struct command_option *option, size_t i, const 
     return 0;
 }
 
-/* Returns -1 to go on with the operands from *first on, or the exit code. */
+/* Returns -1 to continue with the operands from *first on, or the exit code. */
 static int cmd_parse_options(struct cmd_args *args, int argc, char **argv, int *first)
 {
     struct command_line line = cmd_line(args->cmd);
@@ -159,7 +159,7 @@ int cmd_parse_common(int argc, char **argv, int *code)
 
 #define USAGE_SHORT 60
 
-/* word NULL: one is missing. With the usage where that is short. */
+/* word NULL: an operand is missing. Shows the usage if it is short. */
 static int cmd_wrong_operand(const struct cmd *cmd, const char *word)
 {
     const char *synopsis = cmd->synopsis, *quote = word ? "\"" : "";
@@ -280,7 +280,7 @@ int cmd_usage(const struct cmd *cmd, const char *format, ...)
     return cmd_fail(&e);
 }
 
-/* ---- words of tables */
+/* ---- values from tables */
 
 const char *cmd_state_at(size_t i)
 {
@@ -460,7 +460,7 @@ int cmd_duration(const struct cmd_args *args, const char *option, double *second
 
 #define SEARCH_ITEMS 1000
 
-/* Things with ids and names; GET path lists the newest first. */
+/* A kind of object with ids and names; GET path lists the newest first. */
 struct id_kind {
     const char *what, *path, *list;
     const char *filter;
@@ -480,7 +480,7 @@ int cmd_id(const char *text, const char *what, const char *list, long *id, struc
     return 0;
 }
 
-/* Finds the first item of this name; 0: none. ERR_CONFLICT if it and another are both active. */
+/* Finds the first item with this name; 0: none. ERR_CONFLICT if it and another are both active. */
 static int cmd_id_of_name(const struct id_kind *kind, const json_t *items, const char *name,
                           long *id, struct error *e)
 {
@@ -527,7 +527,7 @@ static int cmd_find_id(const struct id_kind *kind, const char *name, const char 
     return status;
 }
 
-/* Text of digits, signs and blanks only is not taken for a name. */
+/* Text that consists only of digits, signs and blanks is not a name. */
 static int cmd_read_id(const struct id_kind *kind, const char *text, const char *list, long *id,
                        struct error *e)
 {

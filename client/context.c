@@ -37,13 +37,13 @@ int server_address(const char *text, char address[SERVER_BYTES], struct error *e
                                           : "https://";
     int length =
         snprintf(address, SERVER_BYTES, "%s%s%s%s", before, folder, *folder ? "/" : "", rest);
-    /* a path can be appended to it */
+    /* Whether a path can be appended to it. */
     bool is_base = (strncmp(address, "http://", 7) == 0 || strncmp(address, "https://", 8) == 0) &&
                    !strpbrk(address, "?#") && url && !curl_url_set(url, CURLUPART_URL, address, 0);
     curl_url_cleanup(url);
     if (length >= SERVER_BYTES || !(socket || is_base))
         return error_set(e, ERR_USAGE,
-                         "\"%s\" is not a server's address: it should look like http://HOST:PORT, "
+                         "\"%s\" is not a server's address, such as http://HOST:PORT, "
                          "https://HOST:PORT, HOST:PORT or unix:/path/to/traind.sock",
                          text);
     while (!socket && address[length - 1] == '/')
@@ -130,8 +130,8 @@ const json_t *context_find(const json_t *all, const char *name, struct error *e)
         text_suggest(&near, other);
     bool found = near.best && strcmp(near.best, name) != 0;
     error_set(e, ERR_NOT_FOUND, "there is no context \"%s\" with a server%s%s%s", name,
-              found ? "; did you mean \"" : ": trainctl login makes one", found ? near.best : "",
-              found ? "\"?" : "");
+              found ? "; did you mean \"" : ": create one with trainctl login",
+              found ? near.best : "", found ? "\"?" : "");
     return NULL;
 }
 
@@ -172,7 +172,7 @@ void server_choose(void)
     else if (server_address(server, address, &chosen) == 0)
         client.server = address;
     const char *socket = client.server ? NULL : server_find_socket(false);
-    if (socket) /* static buffer of a function that is called again */
+    if (socket) /* it points to a static buffer of a function that is called again */
         client.server = strcpy(address, socket);
     if (!client.server)
         client.server = "http://127.0.0.1:7077";

@@ -27,7 +27,7 @@ static const struct job_option *document_find_option(const char *pointer, struct
         return option;
     problem_key(pointer, key);
     if (job_option_is_group(pointer))
-        error_set(e, ERR_USAGE, "%s is a group of keys: set one of them, as in %s.KEY=VALUE", key,
+        error_set(e, ERR_USAGE, "%s is a group of keys: set one of them, e.g. %s.KEY=VALUE", key,
                   key);
     else if (near)
         error_set(e, ERR_USAGE, "there is no key %s in a job document; did you mean %s?", key,
@@ -37,8 +37,8 @@ static const struct job_option *document_find_option(const char *pointer, struct
     return NULL;
 }
 
-/* For a key that takes a string the text itself, even if it looks like a number, as in name=2024.
- */
+/* Returns the text itself for a key that takes a string, even if it looks like a number
+ * (name=2024). */
 static json_t *document_parse_value(const struct job_option *option, const char *text)
 {
     json_t *value = json_loads(text, JSON_DECODE_ANY, NULL);
@@ -161,14 +161,14 @@ int document_count(struct job_spec *spec, struct plan_inputs *inputs, json_t *re
     int status = plan_inputs_count(spec, inputs, &pointer, e);
     if (status && trains && inputs->train_images < 1) {
         bool elsewhere =
-            access(spec->data.train, F_OK) != 0; /* otherwise it is here, and invalid */
+            access(spec->data.train, F_OK) != 0; /* otherwise it exists here and is invalid */
         error_prefix(e, elsewhere ? "data.train: the images cannot be counted here "
                                     "(set data.train_images or --train-images N)"
                                   : "data.train");
         return status;
     }
     if (status && access(spec->data.eval, F_OK) == 0)
-        return error_prefix(e, "data.eval"); /* it is here, and invalid */
+        return error_prefix(e, "data.eval"); /* it exists here */
     if (status) {
         inputs->eval_images = 0;
         json_array_append_new(
@@ -179,7 +179,7 @@ int document_count(struct job_spec *spec, struct plan_inputs *inputs, json_t *re
     return 0;
 }
 
-/* Links are not resolved, as workers may see other ones. */
+/* Does not resolve symbolic links, because workers may see different ones. */
 static json_t *document_absolute_of(const char *path, struct error *e)
 {
     char folder[PATH_MAX], *real = NULL;
@@ -189,7 +189,7 @@ static json_t *document_absolute_of(const char *path, struct error *e)
         path += 2;
     bool known = getcwd(folder, sizeof folder);
     if (!known)
-        error_set_errno(e, errno, "cannot resolve %s: the current folder is not known", path);
+        error_set_errno(e, errno, "cannot resolve %s: the current folder is unknown", path);
     else if (strstr(path, "..") && (real = realpath(path, NULL)))
         absolute = json_string(real);
     else
@@ -257,7 +257,7 @@ int document_read(const char *path, char **text, size_t *bytes, struct error *e)
         return status;
     free(*text);
     *text = NULL;
-    return error_set(e, ERR_USAGE, "%s is empty; a document in JSON should be there",
+    return error_set(e, ERR_USAGE, "%s is empty; it should contain a JSON document",
                      document_source(path));
 }
 
@@ -291,7 +291,7 @@ int document_open(const char *path, const struct cmd_args *args, struct job_spec
     }
     *spec = job_data_read(document, &problems);
     if (problems.count) {
-        struct error ignored; /* checks the data as well, to report all problems at once */
+        struct error ignored; /* also checks the data, to report all problems at once */
         if (*spec && document_state_images(*spec, args, &ignored) == 0)
             plan_inputs_look(*spec, false, &problems);
         code = document_refuse(&problems);

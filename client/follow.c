@@ -48,7 +48,7 @@ struct following {
     json_t *json;
     bool unread; /* the state has changed, but reading the job failed */
     bool news;
-    double shown; /* clock_monotonic */
+    double shown; /* time of the last display (clock_monotonic) */
 };
 
 static void follow_show(struct following *f)
@@ -82,7 +82,7 @@ static int follow_read_job(struct following *f, struct error *e)
     return 0;
 }
 
-/* If the daemon disappears between the event and the request, the stream reconnects, and the job is
+/* If the daemon disappears between the event and the request, the stream reconnects and the job is
  * read then. */
 static int follow_handle(struct following *f, int news, const struct stream_event *event,
                          struct error *e)

@@ -1,4 +1,4 @@
-/* A job of the API, for display. */
+/* A job as returned by the API, for display. */
 #pragma once
 
 #include <jansson.h>
@@ -7,7 +7,7 @@
 #include "common/error.h"
 #include "common/job/job_fields.h"
 
-/* By the form of job_fields.h: what trainctl reads of a member. */
+/* What trainctl reads of a member, by its form in job_fields.h. */
 #define JOB_MEMBER_id(use, name)        use##_none(name)
 #define JOB_MEMBER_string(use, name)    use##_text(name)
 #define JOB_MEMBER_string_if(use, name) use##_text(name)
@@ -28,35 +28,36 @@
 #define JOB_DECLARE_none(name)
 #define JOB_DECLARE(name, storage, column, form, notice) JOB_MEMBER_##form(JOB_DECLARE, name)
 
-/* The texts and numbers of job_fields.h. Texts are borrowed from the JSON, "" where there is none;
- * numbers then are NAN. */
+/* The strings and numbers of job_fields.h. Strings are borrowed from the JSON, "" if missing;
+ * missing numbers are NAN. */
 struct job {
     long id; /* 0: a run of trainctl itself */
     JOB_FIELDS(JOB_DECLARE)
     double checkpoint_step;
-    double left, left_low, left_high; /* seconds to the end of an active job, by the daemon */
-    double read_at;                   /* Unix seconds */
+    double left, left_low,
+        left_high;  /* the daemon's estimate of the seconds to the end of an active job */
+    double read_at; /* Unix time */
 };
 
 void job_read(const json_t *json, struct job *job);
 
-/* Updates step, speed and accuracy from an event of the stream; not the state, for which the job is
- * read again. True: something changed. */
+/* Updates step, speed and accuracy from an event of the stream, but not the state, for which the
+ * job is read again. Returns whether anything changed. */
 bool job_take_event(struct job *job, const char *type, const json_t *body);
 
-/* "baseline, paper". The caller frees it. */
+/* Returns "baseline, paper". The caller frees it. */
 char *job_tags_words(const json_t *json);
-char *job_note_words(const json_t *json); /* its note in one line; likewise */
+char *job_note_words(const json_t *json); /* its note on one line; the caller frees it */
 
-/* *json is a new reference, from which *job borrows. */
+/* json is set to a new reference, from which *job borrows. */
 int job_fetch(long id, json_t **json, struct job *job, struct error *e);
 
 bool job_ended(const struct job *job);
 
-/* Exit code of `trainctl wait`: 0 succeeded, 1 failed, 130 cancelled; -1: not ended. */
+/* Returns the exit code of `trainctl wait`: 0 succeeded, 1 failed, 130 cancelled; -1: not ended. */
 int job_outcome(const struct job *job);
 
-/* Seconds to the end; each may be NAN. By the daemon's estimate less the time since, or by the
+/* Seconds to the end; each may be NAN. From the daemon's estimate less the time since, or from the
  * remaining steps at the current speed. */
 struct job_left {
     double value, low, high;
@@ -65,19 +66,19 @@ struct job_left job_time_left(const struct job *job, double now);
 #define JOB_LEFT_BYTES 160
 char *job_left_words(char *text, size_t bytes, struct job_left left); /* "3 min (2 min to 5 min)" */
 
-/* 0 to 1, by steps, or by images in an evaluation job. */
+/* Returns the progress, 0 to 1, by steps, or by images in an evaluation job. */
 double job_progress(const struct job *job);
 
 bool job_evaluates_only(const struct job *job);
 
-/* What ttt_seconds measures: "time to train", "time to evaluate". */
+/* Returns what ttt_seconds measures: "time to train" or "time to evaluate". */
 const char *job_time_label(const struct job *job);
 
-/* "step 3 of 10", "20,000 of 50,000 images" */
+/* Formats as "step 3 of 10" or "20,000 of 50,000 images". */
 char *job_done_words(char *text, size_t bytes, const struct job *job);
 #define JOB_DONE_BYTES 96
 
-/* The colour of a state, as libsmartcols names it ("green"); NULL: none. */
+/* Returns libsmartcols' name for the colour of a state ("green"); NULL: none. */
 const char *job_state_color(const char *state);
 
 void job_print_outcome(const struct job *job);

@@ -83,11 +83,11 @@ int local_start(struct local *l, struct error *e)
     if (!status)
         status = launcher_local.start(&request, &l->process, e);
     if (!status && !launch_release(&l->process))
-        status = error_set(e, ERR_INTERNAL, "mpirun ended before it began");
+        status = error_set(e, ERR_INTERNAL, "mpirun ended before starting");
     sigaction(SIGINT, &note, NULL);
     sigaction(SIGTERM, &note, NULL);
     sigaction(SIGHUP, &note, NULL);
-    signal(SIGPIPE, SIG_IGN); /* the run goes on if the reader of stdout ends */
+    signal(SIGPIPE, SIG_IGN); /* the run continues if the reader of stdout ends */
     free(mpirun);
     free(worker);
     return status;
@@ -191,8 +191,8 @@ static bool local_next_event(struct local *l, struct stream_event *event)
     return true;
 }
 
-/* Makes the last event, a state. Without one of the run itself, it was stopped before its first
- * step, or the workers crashed. */
+/* Creates the last event, a state. If the run itself sent none, it was stopped before its first
+ * step or the workers crashed. */
 static int local_tell_end(struct local *l, struct stream_event *event)
 {
     const char *state = json_get_text(l->job, "outcome", "");

@@ -1,6 +1,6 @@
-/* A training run by trainctl itself, for `run` and `bench`, with the daemon's launcher `local` on
- * this machine or the hosts the job names. The first SIGINT, SIGTERM or SIGHUP stops it after the
- * current step, with a checkpoint; the next one at once. One at a time. */
+/* A training run by trainctl itself, for `run` and `bench`, using the daemon's launcher `local` on
+ * this machine or the hosts of the job. The first SIGINT, SIGTERM or SIGHUP stops it after the
+ * current step, with a checkpoint; the next one stops it at once. Only one run at a time. */
 #pragma once
 
 #include <jansson.h>
@@ -15,39 +15,37 @@
 
 struct local {
     const struct job_spec *spec;
-    const char *run_dir; /* absolute; holds job.json */
+    const char *run_dir; /* absolute; contains job.json */
     int64_t attempt;
-    bool resumes;    /* from the newest checkpoint */
-    bool benchmarks; /* the first signal stops it at once, stalls are not detected, SGEMM is
-                        measured */
-    json_t
-        *job; /* as in the API; members it has are updated from events, and the state at the end */
+    bool resumes;    /* continue from the newest checkpoint */
+    bool benchmarks; /* stop at once on a signal, ignore stalls, measure SGEMM */
+    json_t *job; /* in the API's form; its members are updated from events, the state at the end */
     /* Private. */
     char attempt_dir[PATH_MAX];
     struct launch_process process;
-    FILE *events; /* NULL: not there yet */
+    FILE *events; /* NULL: does not exist yet */
     json_t *event;
     int64_t code;      /* mpirun's exit code */
-    int stops;         /* requests to end so far */
-    double stopped_at; /* clock_monotonic, of the last request */
-    bool explained;    /* an event has the reason of the failure */
-    bool gone, ended;  /* mpirun has ended; the last event was returned */
+    int stops;         /* number of stop requests so far */
+    double stopped_at; /* clock_monotonic of the last request */
+    bool explained;    /* an event has given the reason of the failure */
+    bool gone, ended;  /* gone: mpirun has ended; ended: the last event has been returned */
 };
 
-/* The worker beside this program, else in PATH. The caller frees it. */
+/* Finds the worker next to this program, otherwise in PATH. The caller frees *path. */
 int local_find_worker(char **path, struct error *e);
 
-/* threads_per_worker, or else cores / workers of this machine. */
+/* Returns threads_per_worker, or if it is 0 cores / workers of this machine. */
 int64_t local_threads(const struct job_spec *spec);
 
-/* *l is filled up to job. On error nothing runs. Free with local_clear. */
+/* The fields of l up to job must be filled. After an error nothing runs. Free with local_clear. */
 int local_start(struct local *l, struct error *e);
 
-/* The next event, as stream_next. The last one is a state; then l->ended is set and job has the
- * outcome. */
+/* Gets the next event, like stream_next. The last one is a state; then l->ended is set and job
+ * contains the outcome. */
 int local_next(struct local *l, int fd, double seconds, struct stream_event *event);
 
-/* Each further call stops it harder. */
+/* Each further call stops it more forcefully. */
 void local_stop(struct local *l);
 
 void local_append_log(const struct local *l, struct error *e);

@@ -100,7 +100,7 @@ int main(int argc, char **argv)
     bool unwritten = fflush(stdout) || ferror(stdout);
     if (unwritten && code == 0) {
         struct error e;
-        error_set(&e, ERR_IO, "standard output could not be written");
+        error_set(&e, ERR_IO, "cannot write to standard output");
         code = cmd_fail(&e);
     }
     return code;

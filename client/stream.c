@@ -14,7 +14,7 @@
 
 #define RETRY_MS        1000
 #define RETRY_MS_MOST   15000
-#define SILENCE_SECONDS 45L /* three times the longest heartbeat that can be configured */
+#define SILENCE_SECONDS 45L /* three times the longest configurable heartbeat interval */
 
 struct stream {
     char path[64];
@@ -24,7 +24,7 @@ struct stream {
     char words[CURL_ERROR_SIZE];
     struct sse sse;
     json_t *event; /* returned last; borrowed by the caller */
-    bool begun;    /* this connection has received a good answer */
+    bool begun;    /* this connection has received a good response */
     bool fed;      /* and an event or heartbeat */
     double next_try;
     double lost_at;
@@ -98,7 +98,7 @@ static bool stream_answered_well(const struct stream *s)
 }
 
 /* Handles the end of the connection. Returns news, or a negative error if it is final. Reconnects
- * silently if the stream had worked: at once if it delivered something, else after a pause. */
+ * silently if the stream had worked: at once if it had delivered data, otherwise after a pause. */
 static int stream_has_ended(struct stream *s, CURLcode code, struct error *e)
 {
     double now = clock_monotonic();

@@ -1,9 +1,7 @@
-/*
- * The daemon's event stream (server-sent events). It reconnects with Last-Event-ID, so no event
- * is lost or repeated. A daemon that has not answered before is an error at once; otherwise
- * reconnecting is tried for STREAM_PATIENCE_SECONDS, with growing pauses. Single-threaded:
- * everything happens in stream_next.
- */
+/* The daemon's event stream (server-sent events). Reconnects with Last-Event-ID, so no event is
+ * lost or repeated. If the daemon has never answered, that is an error at once; otherwise
+ * reconnection is attempted for STREAM_PATIENCE_SECONDS, with growing pauses. Single-threaded:
+ * everything happens in stream_next. */
 #pragma once
 
 #include <jansson.h>
@@ -12,7 +10,7 @@
 #include "common/buffer.h"
 #include "common/error.h"
 
-/* Long enough for a restart of a busy machine, or for someone to find the reason. */
+/* Long enough to restart a busy machine, or for someone to find the cause. */
 #define STREAM_PATIENCE_SECONDS 600
 
 struct stream;
@@ -23,20 +21,20 @@ struct stream_event {
 };
 
 enum stream_news {
-    STREAM_NOTHING, /* the time is over, or fd is readable */
+    STREAM_NOTHING, /* timeout, or fd is readable */
     STREAM_EVENT,
     STREAM_ALIVE, /* a heartbeat, or the stream has begun */
-    STREAM_LOST,  /* the connection was lost; once, with the reason in *e */
-    STREAM_BACK   /* it is back */
+    STREAM_LOST,  /* the connection was lost; returned once, with the reason in *e */
+    STREAM_BACK   /* the connection has been restored */
 };
 
-/* A stream of path ("/v1/jobs/3/events") after event `after`; negative: from now on. Connects at
- * the first stream_next. */
+/* Opens a stream of path ("/v1/jobs/3/events") after event `after`; negative: new events only.
+ * Connects on the first stream_next. */
 struct stream *stream_create(const char *path, long long after);
-void stream_destroy(struct stream *s); /* NULL is fine */
+void stream_destroy(struct stream *s); /* NULL-safe */
 
-/* Waits for news, at most this long (negative: without limit) or until fd (-1: none) is readable.
- * *event is valid until the next call. Negative: the stream is over, see *e. */
+/* Waits for news, at most this long (negative: no limit) or until fd (-1: none) is readable. *event
+ * is valid until the next call. Negative: the stream has ended, see *e. */
 int stream_next(struct stream *s, int fd, double seconds, struct stream_event *event,
                 struct error *e);
 
@@ -46,23 +44,24 @@ void stream_report(int news, const char *meanwhile);
 
 int stream_newest(long long *id, struct error *e);
 
-/* ---- the format, for tests */
+/* ---- the parser, exposed for tests */
 
 struct sse {
-    struct buffer text; /* received, parsed up to from; also a failed answer's body */
+    struct buffer text; /* received input, parsed up to from; also the body of an error response */
     size_t from;
     char type[32];
-    struct buffer data; /* of the event being read */
+    struct buffer data; /* data of the event being read */
     long long coming;   /* id of that event */
-    long long id;       /* of the last complete event; negative: none */
+    long long id;       /* id of the last complete event; negative: none */
     long retry_ms;
 };
 
 #define SSE_LIMIT_BYTES (16u * 1024 * 1024)
 void sse_init(struct sse *sse, long long after, long retry_ms);
-int sse_add(struct sse *sse, const char *text, size_t bytes); /* negative: over SSE_LIMIT_BYTES */
+int sse_add(struct sse *sse, const char *text,
+            size_t bytes); /* negative: larger than SSE_LIMIT_BYTES */
 
-/* 1: an event is complete, with type and data (either may be ""), valid until the next call. 0:
- * more input is needed. */
+/* Returns 1 if an event is complete, with type and data (either may be ""), valid until the next
+ * call; 0 if more input is needed. */
 int sse_next(struct sse *sse, const char **type, const char **data);
-void sse_clear(struct sse *sse); /* drops the input; id and retry_ms stay */
+void sse_clear(struct sse *sse); /* discards the input; keeps id and retry_ms */

@@ -16,7 +16,7 @@
 static char source[PATH_MAX];
 static const char *used;
 
-/* Accepts printable characters without spaces only, so that a token cannot end the header. */
+/* Accepts only printable characters without spaces, so that a token cannot end the header. */
 static int token_set(const char *text, const char *where, char token[TOKEN_BYTES], struct error *e)
 {
     size_t length = strcspn(text, "\r\n");
@@ -25,10 +25,11 @@ static int token_set(const char *text, const char *where, char token[TOKEN_BYTES
     for (size_t i = 0; good && i < length; i++)
         good = text[i] > ' ' && text[i] <= '~';
     if (!good)
-        return error_set(e, ERR_INVALID,
-                         "%s holds no token: it should be the one line that trainctl token create "
-                         "printed",
-                         where);
+        return error_set(
+            e, ERR_INVALID,
+            "%s contains no token: it should be the single line that trainctl token create "
+            "printed",
+            where);
     memcpy(token, text, length);
     token[length] = '\0';
     return 1;
@@ -41,7 +42,7 @@ int token_load(const char *path, char token[TOKEN_BYTES], struct error *e)
     struct stat st = {0};
 
     if (!found && fstat(fd, &st))
-        found = error_set_errno(e, errno, "cannot look at %s", path);
+        found = error_set_errno(e, errno, "cannot access %s", path);
     if (!found && st.st_uid != geteuid() && st.st_uid != 0)
         found = error_set(e, ERR_NOT_ALLOWED,
                           "%s belongs to another user (uid %lu), who may know or change its token: "
@@ -49,8 +50,8 @@ int token_load(const char *path, char token[TOKEN_BYTES], struct error *e)
                           path, (unsigned long)st.st_uid);
     if (!found && (st.st_mode & 077))
         found = error_set(e, ERR_NOT_ALLOWED,
-                          "%s can be read by others, so its token may be known to them: chmod 600 "
-                          "it (and have a new token made)",
+                          "%s is readable by others, who may know its token: chmod 600 "
+                          "it (and have a new token created)",
                           path);
     ssize_t bytes = found ? 0 : read(fd, text, sizeof text - 1);
     size_t length = bytes < 0 ? 0 : (size_t)bytes;

@@ -22,7 +22,7 @@
 /* clang-format off */
 static const struct config_key keys[] = {
     {"listen", 's', "127.0.0.1:7077", 0, 0, FIELD(listen),
-     .help = "address and port of the HTTP server; port 0 takes a free one"},
+     .help = "address and port of the HTTP server; port 0 selects a free one"},
     {"socket", 's', NULL, 0, 0, FIELD(socket),
      .help = "path of the unix socket (default: traind.sock in the state folder)"},
     {"state", 's', NULL, 0, 0, FIELD(state),
@@ -35,9 +35,9 @@ static const struct config_key keys[] = {
     {"launch_agent", 's', LAUNCH_AGENT, 0, 0, FIELD(jobs.agent),
      .help = "program, with its options, that runs a command on another host (cluster.hosts); it is called with the host and the command, and with -p PORT for jobs with a cluster.ssh_port"},
     {"cancel_grace_seconds", 'd', "10", 0, 3600, FIELD(jobs.limits.cancel_grace_seconds),
-     .help = "time that the workers of a cancelled job have to finish their step and write a checkpoint, in seconds; three steps if that is longer", .reloads = true},
+     .help = "time for the workers of a cancelled job to finish their step and write a checkpoint, in seconds; the time of three steps if that is longer", .reloads = true},
     {"priority_seconds", 'd', "3600", 1, 604800, FIELD(jobs.limits.priority_seconds),
-     .help = "waiting time that is worth one point of priority, in seconds", .reloads = true},
+     .help = "waiting time worth one point of priority, in seconds", .reloads = true},
     {"max_running_per_user", 'i', "0", 0, 1000000, FIELD(jobs.limits.caps.running),
      .help = "maximum number of running jobs per user on this machine; further ones wait; 0: no limit", .reloads = true},
     {"max_slots_per_user", 'i', "0", 0, 1000000, FIELD(jobs.limits.caps.slots),
@@ -45,21 +45,21 @@ static const struct config_key keys[] = {
     {"max_queued_per_user", 'i', "0", 0, 1000000, FIELD(jobs.limits.max_queued_per_user),
      .help = "maximum number of queued jobs per user; further ones are refused with status 429; 0: no limit", .reloads = true},
     {"fair_share_weight", 'd', "0", 0, 1000, FIELD(jobs.limits.fair_share.weight),
-     .help = "points of priority that a user with all of the recent use of the slots loses, others in proportion; 0: use does not count", .reloads = true},
+     .help = "priority points lost by a user who accounts for all recent use of the slots, by others in proportion; 0: use does not count", .reloads = true},
     {"fair_share_half_life_hours", 'd', "168", 6, 2160, FIELD(jobs.limits.fair_share.half_life_seconds), .times = 3600,
-     .help = "time after which use counts half, in hours", .reloads = true},
+     .help = "half-life of recorded use, in hours", .reloads = true},
     {"restart_delay_seconds", 'd', "10", 0, 600, FIELD(jobs.limits.restart_delay_seconds),
      .help = "delay before a failed job is restarted, in seconds; it doubles with each restart, up to 600", .reloads = true},
     {"keep_runs", 'i', "0", 0, 1000000000, FIELD(jobs.limits.keep_runs),
      .help = "number of finished jobs to keep; older ones are removed with their run directories; 0 keeps all", .reloads = true},
     {"keep_checkpoints", 'i', "0", 0, 1000000, FIELD(jobs.limits.keep_checkpoints),
-     .help = "number of newest checkpoints to keep of a finished job; 0 keeps those that its checkpoint.keep kept", .reloads = true},
+     .help = "number of newest checkpoints to keep of a finished job; 0 keeps all that its checkpoint.keep left", .reloads = true},
     {"keep_audit_days", 'i', "730", 0, 36500, FIELD(jobs.limits.keep_audit_days),
-     .help = "days to keep a line of the audit log; 0 keeps all", .reloads = true},
+     .help = "days to keep lines of the audit log; 0 keeps all", .reloads = true},
     {"log_limit_bytes", 'i', "0", 0, 1073741824, FIELD(jobs.limits.log_limit_bytes),
-     .help = "maximum size of a worker log after its attempt has ended, in bytes; the end is kept; 0 keeps all of it", .reloads = true},
+     .help = "maximum size of a worker log after its attempt has ended, in bytes; its end is kept; 0 keeps all of it", .reloads = true},
     {"stall_seconds", 'i', "300", 0, 1000000, FIELD(jobs.limits.stall_seconds),
-     .help = "time without progress after which a warning names the rank that is the cause, and the run is restarted if it cannot recover, in seconds; 0: never", .reloads = true},
+     .help = "time without progress after which a warning names the rank responsible and the run is restarted if it cannot recover, in seconds; 0: never", .reloads = true},
     {"log_level", 'w', "info", 0, 0, FIELD(log_level), .help = "error, warning, info or debug", .reloads = true, .words = "error warning info debug"},
     {"log_format", 'w', "text", 0, 0, FIELD(log_format), .help = "text, or json: one object per line", .reloads = true, .words = "text json"},
     {"max_body_bytes", 'i', "1048576", 1024, 1048576, FIELD(max_body_bytes),
@@ -97,10 +97,10 @@ static const struct config_key keys[] = {
     {"failure_rules", 's', NULL, 0, 0, FIELD(failure_rules),
      .help = "file with rules that give failures a label, prevent or allow restarts, and drain nodes; read again on reload (default: the built-in rules only)", .reloads = true},
     {"node_watts", 'd', "0", 0, 100000, FIELD(prices.node_watts),
-     .help = "power of a node under load, in watts, from which the energy of jobs is estimated where it is not measured; 0: not known", .reloads = true},
-    {"price_per_kwh", 'r', "0", 0, 1000000, FIELD(prices.per_kwh), .help = "price of a kilowatt-hour; 0: not known", .reloads = true},
-    {"price_per_node_hour", 'r', "0", 0, 1000000, FIELD(prices.per_node_hour), .help = "price of one node-hour, excluding energy; 0: not known", .reloads = true},
-    {"currency", 's', NULL, 0, 0, FIELD(prices.currency), .help = "name of the currency of these prices, as EUR (default: none)", .reloads = true},
+     .help = "power of a node under load, in watts, for estimating the energy of jobs where it is not measured; 0: unknown", .reloads = true},
+    {"price_per_kwh", 'r', "0", 0, 1000000, FIELD(prices.per_kwh), .help = "price of a kilowatt-hour; 0: unknown", .reloads = true},
+    {"price_per_node_hour", 'r', "0", 0, 1000000, FIELD(prices.per_node_hour), .help = "price of a node-hour, excluding energy; 0: unknown", .reloads = true},
+    {"currency", 's', NULL, 0, 0, FIELD(prices.currency), .help = "currency of these prices, for example EUR (default: none)", .reloads = true},
     {"requests_per_second", 'i', "1000", 0, 1000000, FIELD(requests_per_second),
      .help = "requests per second allowed for each token; 0: no limit", .reloads = true},
     {"public_url", 's', NULL, 0, 0, FIELD(public_url),
@@ -108,13 +108,13 @@ static const struct config_key keys[] = {
     {"notify_rules", 's', NULL, 0, 0, FIELD(notify_rules),
      .help = "JSON file with rules for the notices of all jobs, sweeps and nodes (default: none)", .reloads = true},
     {"notify_secret_file", 's', NULL, 0, 0, FIELD(notify_secret_file),
-     .help = "file with lines HOST SECRET, that requests to these hosts are signed with (default: none)", .reloads = true},
+     .help = "file with lines HOST SECRET, for signing requests to these hosts (default: none)", .reloads = true},
     {"notify_allow", 's', NULL, 0, 0, FIELD(notify_allow),
      .help = "networks, addresses and hosts, separated by spaces, that notices may be sent to although their addresses are private (default: none)", .reloads = true},
     {"notify_redirects", 'i', "0", 0, 10, FIELD(notify_redirects),
      .help = "maximum number of redirects that a notice follows", .reloads = true},
     {"notify_proxy", 's', NULL, 0, 0, FIELD(notify_proxy),
-     .help = "proxy for notices, as in http://proxy:3128 (default: none)", .reloads = true},
+     .help = "proxy for notices, for example http://proxy:3128 (default: none)", .reloads = true},
     {"notify_ca_file", 's', NULL, 0, 0, FIELD(notify_ca_file),
      .help = "PEM file with the certificate authorities of the receivers of notices (default: those of the system)", .reloads = true},
     {"notify_sendmail", 's', "/usr/sbin/sendmail", 0, 0, FIELD(notify_sendmail),
@@ -122,7 +122,7 @@ static const struct config_key keys[] = {
     {"notify_from", 's', NULL, 0, 0, FIELD(notify_from),
      .help = "sender of the mails of notices (default: chosen by sendmail)", .reloads = true},
     {"notify_mail_domains", 's', NULL, 0, 0, FIELD(notify_mail_domains),
-     .help = "domains, separated by spaces, that the mails users ask for may go to (default: any)", .reloads = true},
+     .help = "domains, separated by spaces, of mail addresses that users may specify (default: any)", .reloads = true},
     {"notify_retry_seconds", 'i', "86400", 1, 2592000, FIELD(notify_retry_seconds),
      .help = "time after which a notice that cannot be delivered is given up, in seconds", .reloads = true},
     {"keep_notice_days", 'i', "30", 0, 36500, FIELD(keep_notice_days),
@@ -130,20 +130,20 @@ static const struct config_key keys[] = {
     {"slurm.start", 'w', "mpirun", 0, 0, FIELD(jobs.slurm.srun),
      .help = "program that starts the workers in a Slurm job: mpirun, or srun (--mpi=pmix)", .words = "mpirun srun"},
     {"slurm.account", 's', NULL, 0, 0, FIELD(jobs.slurm.account),
-     .help = "Slurm account of jobs that do not set one (default: that of Slurm)"},
+     .help = "Slurm account of jobs that do not set one (default: Slurm's default)"},
     {"slurm.options", 's', NULL, 0, 0, FIELD(jobs.slurm.options),
-     .help = "additional sbatch options for all jobs, as in --qos=long --exclusive (default: none)"},
+     .help = "additional sbatch options for all jobs, for example --qos=long --exclusive (default: none)"},
     {"slurm.setup", 's', NULL, 0, 0, FIELD(jobs.slurm.setup),
      .help = "shell file that each batch script sources first, for modules and variables (default: none)"},
     {"slurm.poll_seconds", 'i', "10", 1, 600, FIELD(jobs.slurm.poll_seconds),
-     .help = "interval between queries of the queue of Slurm, in seconds"},
+     .help = "interval between queries of Slurm's queue, in seconds"},
     {"slurm.node_cores", 'i', "0", 0, 100000, FIELD(jobs.slurm.node_cores),
-     .help = "cores of a cluster node, divided among the workers if threads_per_worker is 0; 0: ask Slurm"},
+     .help = "cores of a cluster node, divided among the workers if threads_per_worker is 0; 0: query Slurm"},
 };
 /* clang-format on */
 #define KEY_COUNT  (sizeof keys / sizeof keys[0])
 #define KEY_BIT(i) ((config_keys)1 << (i))
-_Static_assert(KEY_COUNT <= 8 * sizeof(config_keys), "each key has its bit");
+_Static_assert(KEY_COUNT <= 8 * sizeof(config_keys), "each key needs a bit");
 
 const struct config_key *config_key_at(size_t i)
 {
@@ -155,7 +155,7 @@ static char **config_text(const struct config *c, const struct config_key *key)
     return (char **)(void *)((char *)c + key->offset);
 }
 
-/* In the unit of the file; whole numbers are below 2^53. */
+/* Returns the value in the file's unit; whole numbers are below 2^53. */
 static double config_number(const struct config *c, const struct config_key *key)
 {
     const void *field = (const char *)c + key->offset;
@@ -180,7 +180,7 @@ static int config_set_word(struct config *c, const struct config_key *key, const
                            const char *source, struct error *e)
 {
     char words[128];
-    size_t used = 0; /* of words: "a, b or c" */
+    size_t used = 0; /* length of words: "a, b or c" */
     int i = 0;
 
     for (const char *w = key->words; *w; i++) {
@@ -226,16 +226,17 @@ static int config_set_value(struct config *c, const struct config_key *key, cons
 static int config_unknown_key(const char *name, const char *source, struct error *e)
 {
 #define BY_COMMANDS                                                                                \
-    "jobs go to Slurm by sbatch, squeue and scancel, from traind's PATH (apt-get install "         \
+    "jobs are submitted to Slurm with sbatch, squeue and scancel from traind's PATH (apt-get "     \
+    "install "                                                                                     \
     "slurm-client)"
     static const struct {
         const char *name, *why;
     } removed[] = {
-        {"slurm.via",          BY_COMMANDS                                 },
-        {"slurm.restd_socket", BY_COMMANDS                                 },
-        {"slurm.restd_url",    BY_COMMANDS                                 },
-        {"slurm.restd_token",  BY_COMMANDS                                 },
-        {"max_import_bytes",   "archives of other daemons are not imported"},
+        {"slurm.via",          BY_COMMANDS                                   },
+        {"slurm.restd_socket", BY_COMMANDS                                   },
+        {"slurm.restd_url",    BY_COMMANDS                                   },
+        {"slurm.restd_token",  BY_COMMANDS                                   },
+        {"max_import_bytes",   "archives of other daemons cannot be imported"},
     };
     struct suggest nearest = {.word = name};
 
@@ -275,9 +276,9 @@ int config_set(struct config *c, const char *name, const char *text, const char 
 struct config_reading {
     struct config *config;
     const char *path;
-    config_keys outside; /* keys given before the file, which win over it */
+    config_keys outside; /* keys set before the file, which override it */
     config_keys seen;
-    char bad[ERROR_TEXT_BYTES]; /* what is wrong, one a line, as far as it fits */
+    char bad[ERROR_TEXT_BYTES]; /* errors, one per line, as far as they fit */
     size_t bad_bytes;
 };
 
@@ -294,7 +295,7 @@ static int config_bad_line(struct config_reading *r, const char *text)
     return 0;
 }
 
-/* libinih's handler: returns 0 for a bad line. */
+/* Handler for libinih: returns 0 for an invalid line. */
 static int config_parse_line(void *context, const char *section, const char *name,
                              const char *value)
 {
@@ -313,7 +314,7 @@ static int config_parse_line(void *context, const char *section, const char *nam
     }
     if (i >= 0)
         r->seen |= KEY_BIT(i);
-    bool hidden = i >= 0 && (r->outside & KEY_BIT(i)); /* still checked */
+    bool hidden = i >= 0 && (r->outside & KEY_BIT(i)); /* overridden, but still validated */
     int status = config_set(hidden ? &unused : r->config, name, value, r->path, &e);
     config_clear(&unused);
     return status ? config_bad_line(r, e.text) : 1;
@@ -345,7 +346,8 @@ static char *config_default_state(void)
     return xasprintf("%s/.local/state/traind", home);
 }
 
-/* The folder may not exist yet; jobs' paths must not depend on where the daemon was started. */
+/* Makes a path absolute, because paths in jobs must not depend on where the daemon was started. The
+ * folder may not exist yet. */
 static void config_make_absolute(char **path)
 {
     char cwd[PATH_MAX], *relative = *path;
@@ -496,13 +498,13 @@ static int config_check_env_prefix(const char *prefix, struct error *e)
     return 0;
 }
 
-/* Need not exist here: it is a folder of the nodes. */
+/* The folder need not exist here, because it is on the nodes. */
 static int config_check_mpi_prefix(const char *path, struct error *e)
 {
     if (job_text_right(JOB_TEXT_PREFIX, path))
         return 0;
     return error_set(e, ERR_USAGE,
-                     "mpi_prefixes must be folders with colons between, and \"%s\" is not %s", path,
+                     "mpi_prefixes must be folders separated by colons, and \"%s\" is not %s", path,
                      job_text_expects(JOB_TEXT_PREFIX));
 }
 
@@ -531,7 +533,7 @@ int config_check(const struct config *c, struct error *e)
                        config_check_readable("tls_key", c->tls_key, e)))
         return -(int)e->code;
     if (c->socket_group && !getgrnam(c->socket_group))
-        return error_set(e, ERR_USAGE, "socket_group: no group \"%s\"", c->socket_group);
+        return error_set(e, ERR_USAGE, "socket_group: there is no group \"%s\"", c->socket_group);
     if ((c->jobs.slurm.setup && config_check_readable("slurm.setup", c->jobs.slurm.setup, e)) ||
         config_check_items(c->job_env_prefixes, " ", config_check_env_prefix, e) ||
         config_check_items(c->mpi_prefixes, ":", config_check_mpi_prefix, e))

@@ -1,4 +1,4 @@
-/* traind: the daemon. Opens the store, serves HTTP, and runs jobs until it is told to stop. */
+/* traind, the daemon: opens the store, serves HTTP, and runs jobs until it is stopped. */
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -18,7 +18,7 @@
 #include "common/system/install_paths.h"
 #include "common/system/open_beneath.h"
 #include "common/xalloc.h"
-#include <config.h> /* the build's, not daemon/config.h */
+#include <config.h> /* the build's config.h, not daemon/config.h */
 #include "daemon/config.h"
 #include "launch/hosts.h"
 #include "daemon/http/openapi.h"
@@ -36,7 +36,7 @@
 #include "daemon/watchdog.h"
 
 struct arguments {
-    const char *state, *listen, *socket; /* win over the file; NULL: not given */
+    const char *state, *listen, *socket; /* override the file; NULL: not given */
     const char *config_file;
     bool print_openapi, check_config;
 };
@@ -101,7 +101,7 @@ struct daemon_life {
     struct http_app app;
     const struct config *config; /* as of the start, for keys that need a restart */
     struct node_self *self;
-    struct watchdog *watchdog; /* NULL: systemd does not watch */
+    struct watchdog *watchdog; /* NULL: not watched by systemd */
 };
 
 static struct job_manager *signalled;
@@ -133,7 +133,7 @@ static void main_use_process_settings(const struct config *c)
     log_set_format((enum log_format)c->log_format);
 }
 
-/* Reads and checks all settings. The caller frees all three, also after an error. */
+/* Reads and validates all settings. The caller frees all three, even after an error. */
 static int main_load(const struct arguments *a, struct config *c, struct failure_rules **rules,
                      struct notice_settings **notices, struct error *e)
 {
@@ -164,7 +164,7 @@ static void main_reload(struct daemon_life *d)
 
     sd_notify(0, "RELOADING=1");
     if (main_load(d->arguments, &fresh, &rules, &notices, &e)) {
-        log_error("the settings stay as they were: %s", e.text);
+        log_error("keeping the previous settings: %s", e.text);
         failure_rules_destroy(rules);
         notice_settings_release(notices);
     } else {
@@ -179,7 +179,7 @@ static void main_reload(struct daemon_life *d)
             log_info("settings reloaded; nothing has changed");
         else
             log_info("settings reloaded%s%s%s%s", *changes.taken ? ": " : "", changes.taken,
-                     *changes.needs_restart ? "; only a restart changes " : "",
+                     *changes.needs_restart ? "; restart traind to change " : "",
                      changes.needs_restart);
     }
     config_clear(&fresh);
@@ -224,7 +224,7 @@ static int main_serve(struct daemon_life *d, struct error *e)
     if (http_server_listen(&d->app, &server, e))
         return -(int)e->code;
     const char *url = http_server_url(server);
-    /* Before the first answer, so that whoever got one finds the file. */
+    /* Written before the first response, so that a client that got one finds the file. */
     int status = state_folder_write_url(c->state, url, e);
     if (status == 0)
         status = http_server_start(server, e);
@@ -235,7 +235,7 @@ static int main_serve(struct daemon_life *d, struct error *e)
                         "where a job has no owner, cancel and remove jobs at %s",
                         url);
         else if (!c->data_roots && (c->tls_key || c->socket_group))
-            log_warning("data_roots is not set: jobs may name any folder that this user can read");
+            log_warning("data_roots is not set: jobs may use any folder that this user can read");
         sd_notifyf(0, "READY=1\nSTATUS=listening on %s", url);
         status = job_manager_run(d->app.jobs, e);
     }
@@ -246,7 +246,7 @@ static int main_serve(struct daemon_life *d, struct error *e)
     return status;
 }
 
-/* Takes over rules and notices. */
+/* Takes ownership of rules and notices. */
 static int main_run(struct daemon_life *d, struct failure_rules *rules,
                     struct notice_settings *notices, struct error *e)
 {
@@ -285,7 +285,7 @@ static int main_run(struct daemon_life *d, struct failure_rules *rules,
     watchdog_stop(d->watchdog);
     streams_destroy(app->streams);
     node_self_destroy(d->self);
-    main_handle_signals(SIG_IGN); /* a second SIGTERM or Ctrl-C changes nothing now */
+    main_handle_signals(SIG_IGN); /* ignore a second SIGTERM or Ctrl-C */
     job_manager_destroy(app->jobs);
     notices_destroy(app->notices);
     tokens_close(app->tokens);
@@ -322,8 +322,8 @@ static void main_print_check(const struct config *c, const struct failure_rules 
     json_decref(list);
 }
 
-/* If one of 0 to 2 is closed, a file opened later would get its number, and the output of the log
- * or of the launcher with it. */
+/* If one of the descriptors 0 to 2 is closed, a file opened later would get its number and receive
+ * the output of the log or a launcher. */
 static void main_fill_standard_streams(void)
 {
     int fd = open("/dev/null", O_RDWR);

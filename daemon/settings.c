@@ -8,7 +8,7 @@
 #include "common/assert_always.h"
 #include "common/xalloc.h"
 
-/* What settings_get gives is the address of config. */
+/* settings_get returns the address of config. */
 struct snapshot {
     struct config config;
     atomic_int references;
@@ -19,10 +19,10 @@ struct snapshot {
 struct settings {
     unsigned magic;
     pthread_mutex_t mutex;    /* guards current */
-    struct snapshot *current; /* one reference is ours */
+    struct snapshot *current; /* holds one reference */
 };
 
-/* With one reference. */
+/* Creates a snapshot with one reference. */
 static struct snapshot *settings_create_snapshot(struct config *c)
 {
     struct snapshot *s = xmalloc(sizeof *s);

@@ -18,7 +18,7 @@
 #include "common/system/file.h"
 #include "common/xalloc.h"
 
-#define PRIVATE 077 /* what others than the owner may not */
+#define PRIVATE 077 /* permission bits denied to others than the owner */
 
 static int state_folder_close_entry(const char *path, const struct stat *st, int type,
                                     struct FTW *walk)
@@ -26,11 +26,11 @@ static int state_folder_close_entry(const char *path, const struct stat *st, int
     (void)walk;
     if ((type == FTW_F || type == FTW_D || type == FTW_DNR) && !S_ISSOCK(st->st_mode) &&
         st->st_mode & PRIVATE && chmod(path, st->st_mode & 07777 & ~(mode_t)PRIVATE))
-        log_warning("%s stays open to other users: %s", path, strerror(errno));
+        log_warning("%s remains accessible to other users: %s", path, strerror(errno));
     return 0;
 }
 
-/* What traind keeps there, and nothing else. */
+/* Closes traind's own files in the folder, but no others. */
 static void state_folder_close_contents(const char *path)
 {
     static const char *const names[] = {"traind.db",   "traind.db-wal", "traind.db-shm",
@@ -82,7 +82,7 @@ int state_folder_prepare(const char *path, const char *socket, gid_t socket_grou
     if (status)
         return status;
     if (stat(path, &st))
-        return error_set_errno(e, errno, "cannot look at %s", path);
+        return error_set_errno(e, errno, "cannot access %s", path);
     bool shared = socket_group != (gid_t)-1 && state_folder_contains(socket, path);
     mode_t mode = shared ? 0710 : 0700, now = st.st_mode & 07777;
     if (now == mode && (!shared || st.st_gid == socket_group))
@@ -95,14 +95,14 @@ int state_folder_prepare(const char *path, const char *socket, gid_t socket_grou
         return 0;
     }
     if ((shared && chown(path, (uid_t)-1, socket_group)) || chmod(path, mode)) {
-        log_warning("the state folder %s (mode %04o) cannot be made %04o: %s", path, (unsigned)now,
-                    (unsigned)mode, strerror(errno));
+        log_warning("cannot change the mode of the state folder %s from %04o to %04o: %s", path,
+                    (unsigned)now, (unsigned)mode, strerror(errno));
         return 0;
     }
     if (now & PRIVATE & ~mode) {
         state_folder_close_contents(path);
-        log_info("the state folder %s was open to other users (mode %04o): it is closed now "
-                 "(%04o), with all in it",
+        log_info("the state folder %s was accessible to other users (mode %04o); its mode "
+                 "is now %04o, and its contents are private",
                  path, (unsigned)now, (unsigned)mode);
     }
     return 0;
@@ -116,8 +116,8 @@ int state_folder_lock(const char *folder, int *fd, struct error *e)
     *fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
     if (*fd < 0)
         status = error_set_errno(e, errno, "cannot open %s", path);
-    /* A child that a killed daemon had just forked holds its lock until it closes its descriptors.
-     */
+    /* A child just forked by a killed daemon holds the daemon's lock until it closes its
+     * descriptors. */
     while (status == 0 && flock(*fd, LOCK_EX | LOCK_NB)) {
         if (errno == EWOULDBLOCK && tries++ < 20) {
             usleep(50000);
@@ -127,7 +127,7 @@ int state_folder_lock(const char *folder, int *fd, struct error *e)
             pid[0] = '\0';
         pid[strcspn(pid, "\n")] = '\0';
         status = error_set(e, ERR_CONFLICT,
-                           "another traind (pid %s) works in %s. Stop that one, or give another "
+                           "another traind (pid %s) uses %s. Stop it, or specify another "
                            "folder with --state",
                            *pid ? pid : "unknown", folder);
     }

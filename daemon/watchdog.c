@@ -11,14 +11,14 @@
 #include "common/xalloc.h"
 #include "daemon/store/store_open.h"
 
-#define WAIT_MOST_SECONDS 60 /* for the writer, before it counts as a hang */
+#define WAIT_MOST_SECONDS 60 /* wait for the writer that counts as a hang */
 
 #define WATCHDOG_MAGIC 0x3a7cd06du
 
 struct watchdog {
     unsigned magic;
     struct store *store;
-    double seconds; /* between two looks: a quarter of what systemd waits */
+    double seconds; /* between two checks: a quarter of systemd's timeout */
     atomic_ulong rounds;
     pthread_t thread;
     pthread_mutex_t mutex; /* guards stop */

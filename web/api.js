@@ -1,10 +1,10 @@
-// Calls to the daemon that served this page.
+// Requests to the daemon that served this page.
 
 import { heardTime } from "./clock.js";
 import { h } from "./dom.js";
 
 export class Problem extends Error {
-  // document: problem+json, with errors: [{pointer, message, suggestion}] where a job document was refused
+  // document: problem+json, with errors: [{pointer, message, suggestion}] if a job document was rejected
   constructor(status, document) {
     super(document?.detail || document?.title || `the daemon answered with HTTP status ${status}`);
     this.status = status;
@@ -12,28 +12,28 @@ export class Problem extends Error {
   }
 }
 
-// No answer at all: the daemon is away, or takes too long.
+// No response: the daemon is not running, or takes too long.
 export class Away extends Error {}
 
-// What went wrong, in words for the page.
+// The error as text for the page.
 export const words = (error) => (error instanceof Away ? "No answer from traind. Try again." : error.message);
 
-// What a page says that has nothing to show yet.
+// The text of a page that has no data yet.
 export const waiting = (error) => (error instanceof Problem ? error.message : "No answer yet from traind; trying again…");
 
-// A daemon that wants tokens answers 401: the person is asked once, and the token is kept until the
-// tab is closed. No cookie: nothing is sent that this page does not put there. Without it the page has nothing to show but a button to sign in.
+// A daemon that requires tokens answers 401. The user is then asked once, and the token is kept until the tab is closed. Not a cookie: the
+// token is sent only by this page's own requests. Without it, the page shows only a button to sign in.
 const KEPT = "traind-token";
 let asking = null;
-let declined = false; // the person closed the question: it comes back with what they do next, and not by itself
+let declined = false; // the user closed the dialog: it reappears on their next action, not by itself
 
 for (const type of ["click", "hashchange"]) addEventListener(type, () => { declined = false; }, true);
 
 export const hasToken = () => sessionStorage.getItem(KEPT) !== null;
 
-// A link may bring a token, #token=TOKEN/jobs/3, as ./quickstart prints one. It leaves the address at once, and is kept like one that was
-// typed; in the place of another only if replaces(), asked then, says so: whose link it is would see what the person does next as their own.
-// Whether it was taken at once.
+// A link may contain a token, #token=TOKEN/jobs/3, such as the one printed by ./quickstart. It is removed from the address at once and kept
+// like a typed one. If there is another token, replaces() asks the user first, because the owner of the link's token would see what the
+// user does next. Returns whether it was accepted at once.
 export function takeToken(replaces) {
   const [, token, path] = /^#token=([\w-]+)(\/.*)?$/.exec(location.hash) ?? [], kept = sessionStorage.getItem(KEPT);
   if (!token) return false;
@@ -44,10 +44,10 @@ export function takeToken(replaces) {
   return !other;
 }
 
-// What is pasted: a token, or a link that brings one.
+// Accepts a token, or a link that contains one.
 const tokenIn = (text) => /#token=([\w-]+)/.exec(text)?.[1] ?? text.trim();
 
-// Instead of the page's contents, of which nothing is known.
+// Paths that were refused; a sign-in card replaces their contents.
 const refusedPaths = new Set();
 const signIn = h("section", { class: "notice card", id: "sign-in", "aria-label": "Sign in" }, h("h2", {}, "Sign in to see this page"), h("p", {}, "The server requires an access token."),
   h("button", { type: "button", class: "primary", onclick: async () => (await askForToken()) && location.reload() }, "Sign in"));
@@ -57,7 +57,7 @@ function lock(locked) {
   else if (!signIn.isConnected) document.getElementById("main")?.before(signIn);
 }
 
-let refusal = ""; // why the last token was not taken
+let refusal = ""; // why the last token was rejected
 
 function askForToken() {
   asking ??= new Promise((given) => {
@@ -87,7 +87,7 @@ function away(error) {
   throw new Away(error.message);
 }
 
-// fetch with the token; what it was when the request went out decides whether to ask.
+// fetch with the token. The token at the time of the request decides whether to ask for another.
 export async function authorized(path, options = {}) {
   const token = sessionStorage.getItem(KEPT);
   const headers = { ...options.headers, ...(token ? { Authorization: `Bearer ${token}` } : {}) };
@@ -100,7 +100,7 @@ export async function authorized(path, options = {}) {
   }
   refusedPaths.add(what);
   const why = token && (await answer.clone().json().catch(() => null))?.detail;
-  if (token !== sessionStorage.getItem(KEPT)) return authorized(path, options); // given, or refused, meanwhile
+  if (token !== sessionStorage.getItem(KEPT)) return authorized(path, options); // signed in, or rejected, meanwhile
   if (token) refusal = why ?? "";
   sessionStorage.removeItem(KEPT);
   lock(true);
@@ -114,16 +114,16 @@ async function call(path, options) {
   return answer;
 }
 
-// signal (AbortSignal) may be left out. All throw Problem for an answer that says no, and Away for none.
+// signal (AbortSignal) is optional. All of these throw Problem for an error response and Away for none.
 export const get = async (path, signal) => (await call(path, { signal })).json().catch(away);
-// Of the log of a job: its bytes, and where what follows them begins.
+// Gets bytes of a job's log, and the position after them.
 export async function getLog(path, signal) {
   const answer = await call(path, { signal });
   return { bytes: await answer.arrayBuffer().catch(away), next: Number(answer.headers.get("X-Log-Next")) };
 }
 export const getBytes = async (path, signal) => (await call(path, { signal })).arrayBuffer().catch(away);
 export const getBlob = async (path, signal) => (await call(path, { signal })).blob().catch(away);
-// body: a value that becomes JSON, or a string that is JSON already; none: no body
+// body: a value converted to JSON, or a string that is JSON already; none: no body
 export async function post(path, body, { signal, headers: more } = {}) {
   const text = body === undefined || typeof body === "string" ? body : JSON.stringify(body);
   const headers = { ...(text === undefined ? {} : { "Content-Type": "application/json" }), ...more };
@@ -132,5 +132,5 @@ export async function post(path, body, { signal, headers: more } = {}) {
 export const patch = async (path, body) => (await call(path, { method: "PATCH", body: JSON.stringify(body), headers: { "Content-Type": "application/merge-patch+json" } })).json();
 export const remove = async (path) => (await call(path, { method: "DELETE" })).json();
 
-// For the header Idempotency-Key: what is sent again under its key is made once.
+// For the header Idempotency-Key: a request repeated with the same key takes effect once.
 export const newKey = () => [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");

@@ -1,4 +1,4 @@
-// The frame around the views, and which view is shown. doc/how-to-add-a-page.md tells what a view is.
+// The frame around the views, and the choice of the view. doc/how-to-add-a-page.md describes views.
 
 import { get, takeToken } from "./api.js";
 import { ask } from "./ask.js";
@@ -9,8 +9,8 @@ import { listenToKeys, showKeys } from "./keys.js";
 import { watch } from "./live.js";
 import { here, listHref } from "./place.js";
 
-// nav: its name in the head, within: that of the view it belongs to; the first path that matches counts, and its groups are the
-// view's params.
+// nav: its name in the navigation; within: nav of the view it belongs to. The first matching path applies; its groups are the view's
+// params.
 const VIEWS = [
   { path: /^\/$/, nav: "Jobs", href: "#/", load: () => import("./views/overview.js") },
   { path: /^\/jobs\/([1-9][0-9]{0,15})$/, within: "Jobs", load: () => import("./views/job.js") },
@@ -37,7 +37,7 @@ function heading(title) {
   document.title = title && title !== "traind" ? `${title} – traind` : "traind";
 }
 
-// In place of a view where the address has none.
+// Shown for an address without a view.
 function lost() {
   main.append(h("div", { class: "title" }, h("h1", { tabindex: -1 }, "Page not found")),
     notice("This address has no page", h("p", {}, h("a", { href: listHref() }, "All jobs"))));
@@ -45,7 +45,7 @@ function lost() {
   return { unmount: watch((signal) => get("/healthz", signal), { periodMs: 5000 }).stop };
 }
 
-// The view's mount(), once the daemon has given its module; null where it is wanted() no more.
+// Returns the view's mount() once its module has loaded, or null if it is no longer wanted().
 async function loaded(view, wanted) {
   const away = notice("No answer yet from traind; trying again…", h("p", {}, h("button", { type: "button", onclick: () => location.reload() }, "Load the page again")));
   for (;;) {
@@ -72,10 +72,10 @@ async function route(moved) {
   links.forEach((l) => (l.view === view ? mark(l.link, "aria-current", "page")
     : l.view.nav === view?.within ? mark(l.link, "aria-current", "true") : l.link.removeAttribute("aria-current")));
   const mount = view ? await loaded(view, () => shown === mine) : lost;
-  if (!mount) return; // one has gone on meanwhile
+  if (!mount) return; // the user has navigated elsewhere meanwhile
   main.replaceChildren();
   mine.mounted = mount(main, { params: view?.path.exec(path).slice(1), query, heading, kept });
-  // Whoever navigates by keyboard or by ear starts at the new page's heading.
+  // Users of a keyboard or screen reader start at the new page's heading.
   if (moved) {
     if (!place) scrollTo(0, 0);
     main.querySelector("h1")?.focus({ preventScroll: true });
@@ -83,19 +83,19 @@ async function route(moved) {
   if (place) comeBack(place);
 }
 
-const replaces = (work) => ask({ title: "Use the link's token?", text: "This tab has a token already. With that of the link, what you do here is done as its owner, who sees it.",
+const replaces = (work) => ask({ title: "Use the link's token?", text: "This tab already has a token. With the link's token, everything you do here is done as its owner, who can see it.",
   yes: "Use the link's token", no: "Keep mine", work });
 addEventListener("hashchange", () => {
-  if (takeToken(replaces)) location.reload(); // whatever is on the page was asked for without it
+  if (takeToken(replaces)) location.reload(); // everything on the page was requested without it
   else if (location.hash !== "#main") route(true);
 });
 document.querySelector(".skip").addEventListener("click", (event) => {
-  event.preventDefault(); // the place stays where it is
+  event.preventDefault(); // keep the address
   main.focus();
 });
 say(document.getElementById("connection"), "connecting…");
 takeToken(replaces);
-history.scrollRestoration = "manual"; // the browser would scroll before there is anything
+history.scrollRestoration = "manual"; // the browser would scroll before the page has content
 document.addEventListener("visibilitychange", () => document.visibilityState === "hidden" && leave(shown.mounted)); // also before a reload
 keepFocus();
 listenToKeys();

@@ -1,10 +1,10 @@
-// A question in a dialog.
+// Confirmation dialogs.
 
 import { words } from "./api.js";
 import { h, say, show } from "./dom.js";
 
-// more: an element below the text. On yes, or Enter in a field, does work() and shows there what went wrong. True once it was done. It is about
-// the place one is at, and goes with it.
+// more: an element below the text. On yes, or Enter in a field, runs work() and shows its error. Resolves to true once it is done. The
+// dialog belongs to the current page and is closed with it.
 export function ask({ title, text, more = null, yes, no, kind = "danger", work }) {
   const error = h("p", { class: "error", role: "alert", hidden: true });
   const go = h("button", { class: kind }, yes);

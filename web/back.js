@@ -1,20 +1,20 @@
-// Where one was on each page, for whoever comes back to it by Back, Forward or a reload: what was in sight, what had the keyboard, what was
-// opened and scrolled in it, and what the view keeps. Each entry of the history has a key in its state; what belongs to it is kept in the tab.
+// Restores the state of a page after Back, Forward or a reload: scroll position, focus, opened and scrolled elements, and what the view
+// keeps. Each history entry has a key in its state; its data is kept in the tab.
 
 import { newKey } from "./api.js";
 import { nameOf } from "./focus.js";
 
-const KEPT = "traind places"; // [[key, place], …], those that were left last at the end
+const KEPT = "traind places"; // [[key, place], …], the most recently left ones last
 const MOST = 50;
-const STILL_MS = 1000; // without a move, the page is as it was
+const STILL_MS = 1000; // without movement for this long, restoring is complete
 const SIGHTS = "a, button, h1, h2, summary", BOXES = ".scroll, .log, .submit-side";
 
 const main = document.getElementById("main");
 const places = new Map(JSON.parse(sessionStorage.getItem(KEPT) ?? "[]"));
-let key = null; // of the entry one is at
-let coming = null; // while it is put as it was: {place, tasks: what is not there yet, timer, still}
+let key = null; // of the current history entry
+let coming = null; // while restoring: {place, tasks: not done yet, timer, still}
 
-// ------------------------------------------------------------------ elements by names that they have again in a page that is made anew
+// ------------------------------------------------------------------ naming elements so that they are found again in a rebuilt page
 
 const pathOf = (element) => (element === main ? "" : `${element.tagName} ${pathOf(element.parentElement)}`);
 const namesake = (name) => (element) => `${nameOf(element)} in ${pathOf(element.parentElement)}` === name;
@@ -27,7 +27,7 @@ function find({ tag, name, nth }) {
   return found?.checkVisibility() ? found : null;
 }
 
-// ------------------------------------------------------------------ leaving
+// ------------------------------------------------------------------ leaving a page
 
 const inSight = (element) => {
   const { top, bottom } = element.getBoundingClientRect();
@@ -38,7 +38,7 @@ function seen(view) {
   const focus = main.contains(document.activeElement) && document.activeElement !== main ? document.activeElement : null;
   const sight = focus && inSight(focus) ? focus : [...main.querySelectorAll(SIGHTS)].find((element) => inSight(element) && element.checkVisibility());
   const turned = [...main.querySelectorAll(BOXES)].filter((box) => (box.scrollTop || box.scrollLeft)
-    && !(box.role === "log" && box.scrollHeight - box.scrollTop - box.clientHeight < 40)); // it is followed
+    && !(box.role === "log" && box.scrollHeight - box.scrollTop - box.clientHeight < 40)); // a log being followed
   return {
     y: scrollY, view: view.keep?.() ?? null, focus: focus && called(focus), sight: sight && { ...called(sight), top: sight.getBoundingClientRect().top },
     open: [...main.querySelectorAll("details[open]:not(.saved) > summary")].map(called),
@@ -46,7 +46,7 @@ function seen(view) {
   };
 }
 
-// view: what is mounted there. Of one that was not yet as it had been, that is still what counts.
+// view: the mounted view. If restoring was not complete, the rest of the saved place is kept.
 export function leave(view) {
   if (!key || !view || coming) return;
   places.delete(key);
@@ -55,21 +55,21 @@ export function leave(view) {
   sessionStorage.setItem(KEPT, JSON.stringify([...places]));
 }
 
-// ------------------------------------------------------------------ coming
+// ------------------------------------------------------------------ entering a page
 
 function done() {
   clearTimeout(coming?.timer);
   coming = null;
 }
 
-// The place of the entry one is at now; null: one was never here.
+// Returns the place of the current history entry; null: new entry.
 export function enter() {
   done();
   key = history.state?.key ?? newKey();
   history.replaceState({ ...history.state, key }, "");
   return places.get(key) ?? null;
 }
-// A link to where one is would take the key from the entry.
+// A link to the current page would remove the key from the entry.
 document.addEventListener("click", (event) => {
   if (event.target.closest("a")?.href === location.href && !event.ctrlKey && !event.metaKey && !event.shiftKey) event.preventDefault();
 });
@@ -96,7 +96,7 @@ function reached({ y }) {
   return true;
 }
 
-// Puts what is there by now as it was. What one saw stays where one saw it while the page fills above it.
+// Restores what exists so far. The visible part stays in place while the page fills above it.
 function settle() {
   if (!coming) return;
   const { place } = coming, before = scrollY;
@@ -119,7 +119,7 @@ export function comeBack(place) {
   settle();
 }
 
-// What a person does counts more; the keys of Back and Forward have Alt.
+// Input of the user takes precedence; Back and Forward use Alt.
 for (const type of ["keydown", "pointerdown", "wheel", "touchmove"])
   addEventListener(type, (event) => event.altKey || event.key === "Alt" || done(), { capture: true, passive: true });
 new MutationObserver(settle).observe(main, { subtree: true, childList: true, attributes: true, attributeFilter: ["hidden"] });

@@ -1,4 +1,4 @@
-// Text to take elsewhere, and documents to write: boxes with a button that copies them, a JSON editor, what is wrong in it.
+// Boxes with text to copy, and a JSON editor with a list of problems.
 
 import { hasToken } from "./api.js";
 import { h, mark, say, show } from "./dom.js";
@@ -6,7 +6,7 @@ import { keyWords, linesOf, parseText, plainObject } from "./job_document.js";
 
 async function copy(text) {
   if (navigator.clipboard) return navigator.clipboard.writeText(text);
-  // Browsers have no clipboard for pages that come by plain HTTP from another machine.
+  // Browsers provide no clipboard to pages loaded over plain HTTP from another machine.
   const area = h("textarea", { readonly: true, class: "hidden" });
   area.value = text;
   document.body.append(area);
@@ -16,7 +16,7 @@ async function copy(text) {
   if (!done) throw new Error("not copied");
 }
 
-// what: said to those who do not see the box beside the button
+// what: label for screen readers
 function copyButton(what, text) {
   const button = h("button", { type: "button", class: "plain", "aria-label": `Copy ${what}` }, "Copy");
   button.addEventListener("click", async () => {
@@ -36,16 +36,16 @@ export function codeBox(title, what) {
   return { element, set: (words) => say(text, words) };
 }
 
-// One word of a POSIX shell.
+// Quotes a word for a POSIX shell.
 const quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`;
 
-// What posts text to path of this daemon.
+// The command that posts text to path of this daemon.
 export const curlCommand = (text, path) => [`curl --json ${quoted(text)}`, ...(hasToken() ? ['-H "Authorization: Bearer $TRAINCTL_TOKEN"'] : []), location.origin + path].join(" \\\n  ");
 
-// ------------------------------------------------------------------ writing JSON
+// ------------------------------------------------------------------ JSON editor
 
-// typed(object, or null where the text is none) as one types; what: "A job"
-//   {element, text: the textarea, set(words), read()}
+// typed(object, or null if the text is not an object) is called while typing; what: "A job". Returns {element, text: the textarea,
+// set(words), read()}
 export function jsonEditor({ id, title, what, rows = 12, typed }) {
   const error = h("p", { id: `${id}-error`, class: "error", hidden: true });
   const text = h("textarea", { id, rows, spellcheck: "false", autocomplete: "off", autocapitalize: "off", "aria-describedby": error.id });
@@ -71,8 +71,8 @@ export function jsonEditor({ id, title, what, rows = 12, typed }) {
   return { element, text, set, read };
 }
 
-// What the daemon found wrong. has(pointer): there is a field to go to; focus(pointer) goes; take(pointer, suggestion)
-//   {element, update([{pointer, message, suggestion}], the text it is about)}
+// The problems found by the daemon. has(pointer): whether there is a field for it; focus(pointer) focuses it; take(pointer, suggestion).
+// Returns {element, update([{pointer, message, suggestion}], the text they refer to)}
 export function problemList({ has = () => false, focus, take }) {
   const title = h("h3", {}), list = h("ul", {}), element = h("div", { class: "problems", hidden: true }, title, list);
   const item = ({ pointer, message, suggestion }, line) => {

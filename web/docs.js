@@ -1,11 +1,11 @@
-// The API, as /openapi.json describes it: drawn here, from this daemon alone.
+// The API reference, rendered from this daemon's /openapi.json.
 
 import { h, notice } from "./dom.js";
 
 const main = document.getElementById("main");
 const last = (reference) => reference.split("/").pop();
 
-// A schema in a word or two: "integer", "Plan", "list of Judged", "A or B".
+// A short description of a schema: "integer", "Plan", "list of Judged", "A or B".
 function kind(schema) {
   if (!schema || schema === true) return schema ? "anything" : "";
   if (schema.$ref) return last(schema.$ref);
@@ -70,7 +70,7 @@ function draw(api) {
         schema.properties ? members(schema) : h("p", {}, kind(schema)))))));
 }
 
-// A link to an operation or a schema opens it.
+// Opens the operation or schema that a link refers to.
 function open() {
   const element = document.getElementById(location.hash.slice(1));
   if (element?.tagName !== "DETAILS") return;
@@ -86,5 +86,5 @@ try {
   addEventListener("hashchange", open);
   open();
 } catch (error) {
-  main.replaceChildren(notice("The description of the API could not be read", h("p", {}, String(error.message))));
+  main.replaceChildren(notice("Cannot load the description of the API", h("p", {}, String(error.message))));
 }

@@ -1,14 +1,14 @@
-// Elements, and the pieces that several views are made of.
+// Elements, and components shared by several views.
 
 import * as f from "./format.js";
 
-// h("p", {class: "x", onclick}, "text", node): an element. Attributes: true sets, false, null and undefined leave out (of aria-… they are said),
-// on… listens. Children that are null are left out.
+// h("p", {class: "x", onclick}, "text", node): creates an element. Attributes: true sets it; false, null and undefined omit it (except for
+// aria-…); on… adds a listener. Null children are omitted.
 export function h(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
     if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
-    else if (name === "style") element.style.cssText = value; // as an attribute it would be stopped by the policy of the page
+    else if (name === "style") element.style.cssText = value; // as an attribute, the page's policy would block it
     else if (name.startsWith("aria-") && typeof value === "boolean") element.setAttribute(name, String(value));
     else if (value === true) element.setAttribute(name, "");
     else if (value !== false && value !== null && value !== undefined) element.setAttribute(name, value);
@@ -17,14 +17,14 @@ export function h(tag, attributes = {}, ...children) {
   return element;
 }
 
-// Touch the page only where something changed, so that selections and screen readers stay calm and nothing is laid out anew.
+// These change the page only where something differs, to keep selections, avoid repeated announcements by screen readers and save layout.
 export function say(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
 export function mark(element, name, value) {
   if (element.getAttribute(name) !== String(value)) element.setAttribute(name, value);
 }
-// Puts the elements into body in this order, and leaves alone those that stay where they are.
+// Puts the elements into body in this order without touching those that are in place.
 export function arrange(body, elements) {
   const keep = new Set(elements);
   for (const child of [...body.children]) if (!keep.has(child)) child.remove();
@@ -37,7 +37,7 @@ export function show(element, visible) {
   if (element.hidden === visible) element.hidden = !visible;
 }
 
-// A number of the API, shown in people's units; value keeps it exact.
+// A number of the API formatted for people; its value attribute is exact.
 export function datum(attributes = {}) {
   return h("data", { value: "", ...attributes }, f.none);
 }
@@ -46,20 +46,20 @@ export function setDatum(element, value, text) {
   say(element, text);
 }
 
-// A job's state. setBadge(badge(), "running")
+// A job's state: setBadge(badge(), "running").
 export const badge = () => h("span", { class: "badge" });
 export function setBadge(element, state) {
   mark(element, "data-state", state);
   say(element, state);
 }
 
-// A bar of a job's progress with words below it.
+// A progress bar of a job with text below it.
 export function meter(label) {
   const bar = h("progress", { max: 1, value: 0, "aria-label": label });
   const words = h("span", { class: "words" });
   return { element: h("div", { class: "meter" }, bar, words), bar, words };
 }
-// How much of a job is done and of how much: steps, or images of one that evaluates only.
+// Progress of a job and its total: steps, or images of an evaluation.
 const doneOf = (job) => (job.train_steps > 0 ? [Math.min(job.step ?? 0, job.train_steps), job.train_steps]
   : job.eval_images > 0 ? [Math.min(job.evaluated_images ?? 0, job.eval_images), job.eval_images] : [0, 1]);
 export function progressOf(job) {
@@ -75,12 +75,12 @@ export function setMeter({ bar, words }, job) {
   say(words, done ? `${Math.floor((100 * ready) / all)} % · ${done}${!job.train_steps && job.step > 0 ? `, weights of step ${f.count(job.step)}` : ""}` : f.none);
 }
 
-// A card that says why there is nothing else: loading, empty, not found.
+// A card shown instead of other content: loading, empty, not found.
 export function notice(title, ...rest) {
   return h("div", { class: "notice card" }, h("h2", {}, title), ...rest);
 }
 
-// Buttons of which one is pressed: {element, set(value)}; choices: [[value, words], …]
+// A group of buttons of which one is pressed: {element, set(value)}; choices: [[value, words], …]
 export function choice(label, choices, value, chosen) {
   const buttons = choices.map(([name, words]) => h("button", {
     type: "button", "aria-pressed": String(name === value), onclick: () => { set(name); chosen(name); },
@@ -89,7 +89,7 @@ export function choice(label, choices, value, chosen) {
   return { element: h("div", { class: "choice", role: "group", "aria-label": label }, ...buttons), set };
 }
 
-// Gives the person a file that was made here.
+// Offers a generated file for download.
 export function download(name, type, content) {
   const url = URL.createObjectURL(content instanceof Blob ? content : new Blob([content], { type }));
   h("a", { href: url, download: name }).click();

@@ -1,9 +1,9 @@
-// Files of the daemon for the person to keep.
+// Downloads of files from the daemon.
 
 import { getBlob, hasToken, words } from "./api.js";
 import { download, h, say } from "./dom.js";
 
-// A link that downloads path as name. A plain link cannot carry a token: with one, the page fetches the file and hands it over.
+// A link that downloads path as name. A plain link cannot send a token: with one, the page fetches the file itself.
 export function fileLink(text, path, name, attributes = {}) {
   const link = h("a", { href: path, download: name, ...attributes }, text);
   link.addEventListener("click", async (event) => {

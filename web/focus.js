@@ -1,10 +1,10 @@
-// Where the keyboard goes when what it is on is taken off the page, hidden or disabled: to what is the same there now, else to what is next to
-// it, else to the page's heading. A view fills its tables and hides its buttons without a thought of this.
+// Keeps the keyboard focus when the focused element is removed, hidden or disabled: moves it to the corresponding element, otherwise to a
+// neighbour, otherwise to the page's heading. Views need not care about this when they update tables and buttons.
 
 const REACHED = "a[href], button:not(:disabled), input:not(:disabled), select:not(:disabled), textarea, summary, [tabindex='0']";
 
-// {element, path: it and what it is in, with its place there, gone: it could not have the keyboard meanwhile, below: what had the keyboard
-// before the dialog that it is in}
+// {element, path: the element and its ancestors with their positions, gone: it could not have the focus meanwhile, below: the focused
+// element before the dialog it is in}
 let last = null;
 
 const there = (element) => element.isConnected && !element.closest("[hidden], [inert]");
@@ -18,7 +18,7 @@ function pathOf(element) {
 
 const reached = (within) => [...within.querySelectorAll(REACHED)].filter((element) => element.checkVisibility({ visibilityProperty: true }));
 
-// What is reached instead in one that the element was in, at this place.
+// Finds the neighbour at this position of an ancestor.
 function nearest({ parent, place }, { element, name }) {
   const all = reached(parent), children = [...parent.children];
   const order = [...children.slice(place), ...children.slice(0, place).reverse()].map((child) => all.filter((one) => child.contains(one)));
@@ -31,7 +31,7 @@ function move() {
     const next = there(step.parent) && nearest(step, last);
     if (next) return next.focus({ preventScroll: true });
   }
-  if (last.below) { // the dialog is gone
+  if (last.below) { // the dialog has been closed
     last = last.below;
     return there(last.element) && !last.element.disabled ? last.element.focus({ preventScroll: true }) : move();
   }
@@ -45,7 +45,7 @@ function changed(records) {
   if (!there(element)) return move();
   if (records.some(({ type, target }) => type === "childList" && target.contains(element))) last.path = pathOf(element);
   const moved = records.some(({ removedNodes }) => [...removedNodes].some((node) => node.contains(element)));
-  if (element.disabled) last.gone = true; // until it is not, or hidden
+  if (element.disabled) last.gone = true; // until it is enabled, or hidden
   else if (moved || last.gone) element.focus({ preventScroll: true });
 }
 
@@ -58,6 +58,6 @@ export function keepFocus() {
   addEventListener("focusin", ({ target }) => {
     last = { element: target, name: nameOf(target), path: pathOf(target), gone: false, below: belowDialog(target) };
   });
-  addEventListener("pointerdown", ({ target }) => { if (!last?.element.contains(target)) last = null; }); // the person is elsewhere
+  addEventListener("pointerdown", ({ target }) => { if (!last?.element.contains(target)) last = null; }); // the user has turned to something else
   new MutationObserver(changed).observe(document.body, { subtree: true, childList: true, attributes: true, attributeFilter: ["hidden", "disabled"] });
 }

@@ -1,4 +1,4 @@
-// Numbers as people say them, in the units of trainctl (client/views/format.c). null and NaN are "–".
+// Formats numbers for people, in the units of trainctl (client/views/format.c). null and NaN give "–".
 
 import { daemonTime } from "./clock.js";
 
@@ -27,7 +27,7 @@ export function number(x) {
   return String(Number(x.toPrecision(4)));
 }
 
-// A bare number would not say what of: 0.0123 kWh, 4.5 Wh.
+// Formats energy with its unit: 0.0123 kWh, 4.5 Wh.
 export function kwh(x) {
   if (missing(x)) return none;
   return x > 0 && x < 0.01 ? `${number(x * 1000)} Wh` : `${number(x)} kWh`;
@@ -41,7 +41,7 @@ export function count(n) {
   return missing(n) ? none : Math.round(n).toLocaleString("en-US");
 }
 
-// With no-break spaces: a duration stays on one line.
+// Uses no-break spaces, so that a duration stays on one line.
 export function duration(seconds) {
   if (missing(seconds) || seconds < 0) return none;
   const s = Math.round(seconds);
@@ -77,8 +77,9 @@ export function size(bytes) {
   return `${digits3(x)} ${units[unit]}`;
 }
 
-// RFC 4180; rows of values, null and undefined are empty. An apostrophe before a text that a spreadsheet would take for a formula, and before
-// one that has such apostrophes already: without its first it is the text again. A number is as it is.
+// Formats RFC 4180 CSV from rows of values; null and undefined are empty. Puts an apostrophe before a string that a spreadsheet would take
+// for a formula, and before one that already begins with such apostrophes, so that removing the first restores the string. Numbers are
+// unchanged.
 export function csv(rows) {
   const cell = (value) => {
     const plain = String(value ?? ""), text = /^'*[=+\-@\t\r]/.test(plain) && !Number.isFinite(Number(plain)) ? `'${plain}` : plain;

@@ -1,9 +1,9 @@
-// The job document in the page: its keys (from the daemon's schema), defaults, presets, what differs. No DOM.
+// The job document in the page: its keys (from the daemon's schema), defaults, presets and differences. No DOM.
 
 // "/lr/base" -> ["lr", "base"]
 const steps = (pointer) => pointer.split("/").slice(1).map((s) => s.replaceAll("~1", "/").replaceAll("~0", "~"));
 
-// "/lr/base" or "lr.base", as people write it: "lr.base"; "/cluster/hosts/1": "cluster.hosts[1]"; a key that is no word is quoted.
+// Formats a key as people write it: "/lr/base" or "lr.base" as "lr.base", "/cluster/hosts/1" as "cluster.hosts[1]"; other keys are quoted.
 export function keyWords(key) {
   if (!key) return "the document";
   if (!key.startsWith("/")) return key;
@@ -14,7 +14,7 @@ export function valueAt(document, pointer) {
   return steps(pointer).reduce((at, key) => (at !== null && typeof at === "object" ? at[key] : undefined), document);
 }
 
-// A copy with the value at the pointer; undefined takes the key out, and objects that become empty by it.
+// Returns a copy with the value at the pointer; undefined removes the key and objects that become empty.
 export function withValue(document, pointer, value) {
   const set = (object, [key, ...rest]) => {
     const copy = { ...object };
@@ -29,12 +29,12 @@ export function withValue(document, pointer, value) {
 export const plainObject = (x) => x !== null && typeof x === "object" && !Array.isArray(x);
 export const equal = (a, b) => JSON.stringify(a) === JSON.stringify(b);
 
-// A job of seconds on random images.
+// A job that runs for a few seconds on random images.
 export const TEST_JOB = { data: { train: "synthetic", train_images: 512 }, model: { arch: "resnet18", image_size: 32, classes: 10 }, batch_per_worker: 8, steps: 16, lr: { warmup_epochs: 0 }, checkpoint: { disable: true } };
 
-// ------------------------------------------------------------------ the schema
+// ------------------------------------------------------------------ schema
 
-// What the schema says in its descriptions for people: the unit, and what this version does not take yet.
+// Extracts from a description in the schema: the unit, and values not supported by this version.
 function readDescription(text) {
   const unit = / Unit: ([^.]+)\./.exec(text), takes = / This version takes: (\[.*\])$/.exec(text);
   return {
@@ -53,7 +53,7 @@ function fieldOf(pointer, schema) {
   };
 }
 
-// All keys of a job, those of the document itself first: [{pointer, group, key, type, nullable, fallback, choices, help, unit, takes}]
+// Returns all keys of a job, top-level ones first: [{pointer, group, key, type, nullable, fallback, choices, help, unit, takes}]
 export function fieldsOf(schema, at = "") {
   const here = [], below = [];
   for (const [key, part] of Object.entries(schema.properties)) {
@@ -64,9 +64,9 @@ export function fieldsOf(schema, at = "") {
   return [...here, ...below];
 }
 
-// ------------------------------------------------------------------ values and where they come from
+// ------------------------------------------------------------------ values and their sources
 
-// What holds where the document says nothing: the preset's value, else the default.
+// The value used if the document does not set the key: the preset's, otherwise the default.
 export function inherited(field, preset) {
   const value = preset && field.pointer !== "/preset" ? valueAt(preset, field.pointer) : undefined;
   return value === undefined ? { value: field.derived ? undefined : field.fallback, from: "default" } : { value, from: "preset" };
@@ -82,7 +82,7 @@ function own(document, field, preset) {
   return valueAt(document, field.pointer) === null ? null : inherited(field, preset).value;
 }
 
-// Of a whole document only what differs from preset and defaults; keys that the schema does not know stay.
+// Reduces a complete document to what differs from preset and defaults; keeps keys unknown to the schema.
 export function sparse(fields, document, preset) {
   let rest = document;
   for (const one of fields)
@@ -90,7 +90,7 @@ export function sparse(fields, document, preset) {
   return rest;
 }
 
-// With the keys in the schema's order, and those that it does not know behind them.
+// Sorts the keys in schema order, followed by unknown ones.
 export function inOrder(fields, document) {
   let sorted = {};
   for (const { pointer } of fields) {
@@ -107,7 +107,7 @@ export function inOrder(fields, document) {
   return add(sorted, document);
 }
 
-// [{pointer, before, after}] of two whole documents
+// Returns [{pointer, before, after}] for two complete documents.
 export function differences(fields, before, after) {
   return fields.map(({ pointer }) => ({ pointer, before: valueAt(before, pointer), after: valueAt(after, pointer) }))
     .filter((d) => !equal(d.before, d.after));
@@ -115,10 +115,10 @@ export function differences(fields, before, after) {
 
 // ------------------------------------------------------------------ text of a field
 
-// What stands between the items of a list: no comma of "n[1-3,7]".
+// Separators between items of a list, except commas inside brackets such as "n[1-3,7]".
 const BETWEEN = /\s*,\s*(?![^[\]]*\])|\s+/;
 
-// What a person types becomes JSON; what is none stays a string, which the daemon then refuses in its own words.
+// Converts typed text to JSON. Other text remains a string, which the daemon then rejects with its own message.
 export function readText(field, text) {
   const words = text.trim();
   if (words === "") return undefined;
@@ -136,7 +136,7 @@ export function readText(field, text) {
   }
   return number(words);
 }
-// "A=1 B=x", as in a shell; values with spaces in them are written as JSON.
+// Parses "A=1 B=x" as in a shell; values with spaces must be written as JSON.
 function pairs(words) {
   const list = words.split(/\s+/).map((word) => /^([^=]+)=(.*)$/.exec(word));
   return list.every(Boolean) ? Object.fromEntries(list.map(([, name, value]) => [name, value])) : words;
@@ -157,7 +157,7 @@ export function writeText(value) {
 
 // ------------------------------------------------------------------ JSON text
 
-// As a person would write it: lists and small objects on a line.
+// Formats JSON as a person would write it: lists and small objects on one line.
 export function pretty(value, indent = "") {
   const line = oneLine(value), deeper = `${indent}  `;
   if (!value || typeof value !== "object" || (indent && !Object.values(value).some((v) => v && typeof v === "object") && line.length < 56)) return line;
@@ -171,7 +171,7 @@ function oneLine(value) {
   return JSON.stringify(value);
 }
 
-// {value}, or {error, line} of text that is no JSON.
+// Returns {value}, or {error, line} if the text is not JSON.
 export function parseText(text) {
   try {
     return { value: JSON.parse(text) };
@@ -188,7 +188,7 @@ function lineOf(message, text) {
   return text.slice(0, position ? Number(position[1]) : text.trimEnd().length).split("\n").length;
 }
 
-// Of good JSON: the line that each pointer's value begins on.
+// Returns the line on which the value of each pointer begins, for valid JSON.
 export function linesOf(text) {
   const lines = new Map([["", 1]]), stack = [];
   let line = 1, key = null;

@@ -1,5 +1,5 @@
-// The keys of a job as a form, made from the daemon's schema. The form has no state of its own: it shows a document, and
-// tells what is changed in it.
+// A form for the keys of a job, generated from the daemon's schema. The form has no state of its own: it shows a document and reports
+// changes.
 
 import { h, mark, say, show } from "./dom.js";
 import { equal, inherited, keyWords, readText, valueAt, writeText } from "./job_document.js";
@@ -8,11 +8,11 @@ const TITLES = { "": "Job", model: "Model", data: "Data", cluster: "Cluster", lr
   checkpoint: "Checkpoints", comm: "Communication", profile: "Profile", restart: "Restart", log: "Log",
   tensorboard: "TensorBoard" };
 const FIRST = ["", "data", "model", "cluster", "lr"]; // groups
-// Above all other settings, with fewer words.
+// Main settings, shown first, with shorter help.
 const BASIC = { "/data/train": "A folder of TFRecord shards, or of a folder of images per class, or “synthetic”: random images.", "/data/eval": "In the same formats; null: no evaluation.",
   "/model/arch": "By its torchvision name.", "/epochs": "Passes over the training images.", "/batch_per_worker": "Images that a worker processes at a time." };
 
-// What keys are called, where their last word does not say it.
+// Labels of keys whose last word is not descriptive.
 const LABELS = {
   "reproduces": "Reproduces job", "model.arch": "Network", "model.width": "Width factor", "model.stem": "First layers", "model.init": "Initial weights", "model.bn_decay": "Batch norm decay",
   "model.zero_init_residual": "Zero-initialise residual blocks", "model.winograd": "Winograd convolutions", "model.gemm": "Matrix products", "data.train": "Training data", "data.eval": "Evaluation data",
@@ -34,14 +34,16 @@ const labelOf = (field) => LABELS[keyWords(field.pointer)] ?? field.key[0].toUpp
 const required = (field) => field.pointer === "/data/train";
 const fieldId = (pointer) => "job" + pointer.replaceAll("/", "-");
 
-// A text, a choice or a tick. set(own value, inherited value, from: default or preset) shows, changed(value) tells; undefined: the inherited one.
+// An input, select or checkbox. set(own value, inherited value, from: default or preset) shows; changed(value) reports; undefined: the
+// inherited one.
 function textInput(field, id, changed) {
-  const lines = field.pointer === "/note"; // the only text of several lines
+  const lines = field.pointer === "/note"; // the only multi-line text
   const input = h(lines ? "textarea" : "input", { id, rows: lines ? 3 : null, list: field.known ?? null, autocomplete: "off", spellcheck: lines ? null : "false",
     inputmode: { number: "decimal", integer: "numeric" }[field.type] ?? null });
   input.addEventListener("input", () => changed(readText(field, input.value)));
   let now = [];
-  // Not while someone types: "1e" is on its way to 1e-4, "0." to 0.5, and "90", which is the default and so no value of its own, to 905.
+  // Do not update while the user is typing: "1e" may become 1e-4, "0." 0.5, and "90", which equals the default and thus is not an own
+  // value, 905.
   const typing = (read, own, other) => own === undefined && input === document.activeElement && equal(read, other);
   const set = (own, other) => {
     now = [own, other];
@@ -82,7 +84,7 @@ function tickInput(field, id, changed) {
 
 const kindOf = (field) => (field.choices ? choiceInput : field.type === "boolean" ? tickInput : textInput);
 
-// What holds where nothing is entered.
+// Describes the value used if the field is empty.
 const inWords = (field, value) => (value === undefined ? "from the data" : value === null ? "none" : writeText(value) || "none");
 function origin(field, { value, from }, preset) {
   const text = inWords(field, value);
@@ -106,7 +108,7 @@ function fieldRow(field, changed) {
     const own = valueAt(document, field.pointer), other = inherited(field, preset);
     set(own, other.value, other.from);
     say(from, origin(field, other, presetName));
-    const words = other.value === undefined ? "Take from the data" : `Reset to ${inWords(field, other.value)}`;
+    const words = other.value === undefined ? "Derive from the data" : `Reset to ${inWords(field, other.value)}`;
     say(reset, words);
     mark(reset, "aria-label", `${words}: ${label}`);
     element.classList.toggle("own", own !== undefined);
@@ -136,16 +138,16 @@ function group(name, rows) {
   return { element, rows, update };
 }
 
-// "Steps: 16"; what is ticked needs no value.
+// "Steps: 16"; checked boxes need no value.
 const valueWords = (value) => (value === true ? "" : `: ${value === false ? "off" : value === null ? "none" : writeText(value).slice(0, 60)}`);
-// Buttons that lead to settings: their names, and the value where there is one.
+// Buttons that lead to settings: the name, and the value if any.
 const leads = (element, title, rows, focus, text = () => "") => {
   element.replaceChildren(...(rows.length ? [title, ...rows.map((row) => h("button", { type: "button", class: "link", onclick: () => focus(row.field.pointer) }, row.label + text(row)))] : []));
   show(element, rows.length > 0);
 };
 
-// changed(pointer, value) is called as someone types; value undefined: take the key out.
-//   {element, update(document, preset, its name), complain(problems), focus(pointer), has(pointer)}
+// changed(pointer, value) is called while typing; value undefined: remove the key. Returns {element, update(document, preset, its name),
+// complain(problems), focus(pointer), has(pointer)}
 export function jobForm(fields, changed) {
   const rows = fields.map((field) => fieldRow(field, changed)), isBasic = (row) => row.field.pointer in BASIC;
   const basic = Object.keys(BASIC).map((pointer) => rows.find((row) => row.field.pointer === pointer)).filter(Boolean), rest = rows.filter((row) => !isBasic(row));

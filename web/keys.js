@@ -1,4 +1,4 @@
-// Keys of the whole page: / goes to its search and Escape leaves it, ? lists the keys.
+// Keyboard shortcuts of the whole page: / focuses the search and Escape leaves it, ? lists the shortcuts.
 
 import { h } from "./dom.js";
 

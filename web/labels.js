@@ -1,17 +1,17 @@
-// What people write on a job: its name, tags and note. All of it is put into the page as text.
+// Labels of a job: name, tags and note. All of them are inserted into the page as text.
 
 import { patch } from "./api.js";
 import { ask } from "./ask.js";
 import { h } from "./dom.js";
 import { href } from "./place.js";
 
-// "a, b c" as the list of its words
+// Splits "a, b c" into a list of words.
 export const tagWords = (text) => [...new Set(text.split(/[\s,]+/).filter(Boolean))];
 
-// Those that an address asks for; a link that was kept may ask for stars, which have become a tag.
+// The tags requested by an address. Old bookmarks may have starred=1, which has become a tag.
 export const askedTags = (query) => [query.get("tag"), query.get("starred") === "1" && "starred"].filter(Boolean).join(",");
 
-// The tags of a job, each a link to the jobs that have it. {element, update(tags)}
+// The tags of a job, each linking to the jobs that have it. {element, update(tags)}
 export function tagChips() {
   const element = h("span", { class: "chips" });
   const update = (tags = []) => {
@@ -23,7 +23,8 @@ export function tagChips() {
   return { element, update };
 }
 
-// Name, tags and note of a job in a dialog; only what was changed is sent, so that two people may change two things at a time.
+// Edits name, tags and note of a job in a dialog. Sends only what was changed, so that two people can change different parts at the same
+// time.
 export function editLabels(job) {
   const name = h("input", { value: job.name ?? "", maxlength: 200 });
   const tags = h("input", { value: job.tags.join(", "), placeholder: "baseline, paper:table-2", autocapitalize: "off" });
@@ -39,5 +40,5 @@ export function editLabels(job) {
     if (removed.length) change.remove_tags = removed;
     return patch(`/v1/jobs/${job.id}`, change);
   };
-  return ask({ title: `Edit name, tags and note of job ${job.id}`, text: "Tags are words of letters, digits and _.-:/ with commas between them.", more, yes: "Save", no: "Cancel", kind: "primary", work });
+  return ask({ title: `Edit name, tags and note of job ${job.id}`, text: "Tags consist of letters, digits and _.-:/ and are separated by commas.", more, yes: "Save", no: "Cancel", kind: "primary", work });
 }

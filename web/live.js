@@ -1,20 +1,20 @@
-// What happens now: the daemon's stream of events, one for the whole page, and looking again when it tells of something.
-// By fetch and not by EventSource, which could not send the token.
+// Live updates: one stream of the daemon's events for the whole page, and polling when an event reports a change. Uses fetch instead of
+// EventSource, which cannot send the token.
 
 import { authorized, Away, Problem } from "./api.js";
 import { mark, say } from "./dom.js";
 
-const ANSWER_MS = 15000; // a daemon that takes longer counts as away
-const LIVE_MS = 5000; // between looks while the stream tells what happens: a queue's estimates are no events
+const ANSWER_MS = 15000; // a daemon that takes longer counts as not answering
+const LIVE_MS = 5000; // between polls while the stream is open: the queue's estimates are not events
 const SILENT_MS = 60000; // without even a heartbeat: the connection is dead
-const AGAIN_MS = [500, 1000, 2000, 5000]; // between attempts, the longer the more failed
+const AGAIN_MS = [500, 1000, 2000, 5000]; // between attempts, increasing with each failure
 
 const listeners = new Set();
 let stream = null; // {abort, open}
-let last = null; // the id of the newest event that came
+let last = null; // id of the newest event received
 let failed = 0, timer = 0;
 
-// Hears every event: heard({id, job, attempt, t, type, ...}). Returns how to stop.
+// Subscribes to all events: heard({id, job, attempt, t, type, ...}). Returns a function that unsubscribes.
 export function hear(heard) {
   listeners.add(heard);
   connect();
@@ -25,7 +25,7 @@ export function hear(heard) {
 }
 const isLive = () => Boolean(stream?.open);
 
-// One block of lines up to an empty one, as WHATWG HTML's "Server-sent events" has it.
+// Handles a block of lines up to an empty one (WHATWG HTML, "Server-sent events").
 function take(block) {
   let data = "", type = "";
   for (const line of block.split("\n")) {
@@ -70,10 +70,10 @@ async function connect() {
     failed = 0;
     await read(answer.body, alive);
   } catch {
-    // Polling goes on, and says so where the daemon is away.
+    // Polling continues and shows if the daemon does not answer.
   }
   clearTimeout(silent);
-  if (stream !== mine) return; // this end was wanted
+  if (stream !== mine) return; // closed on purpose
   stream = null;
   timer = setTimeout(connect, AGAIN_MS[Math.min(failed++, AGAIN_MS.length - 1)]);
 }
@@ -84,13 +84,14 @@ function disconnect() {
   stream = null;
 }
 
-// Browsers have few connections to spare: a page that is not on the screen has none.
+// Browsers allow few connections, so a hidden page has none.
 document.addEventListener("visibilitychange", () => {
   if (document.visibilityState === "visible") connect();
   else disconnect();
 });
 
-// The page's head shows whether the daemon answers. One that refuses what was asked for, as of a job that does not exist, does: the page says why.
+// The page's header shows whether the daemon answers. An error response, such as for a job that does not exist, is an answer: the page
+// shows the error.
 const connection = document.getElementById("connection");
 function stateOf(error) {
   if (error instanceof Away) return ["lost", "no answer from traind, trying again…"];
@@ -104,16 +105,15 @@ function tell(error) {
   say(connection, words);
 }
 
-// Calls work(signal) now, and again every periodMs until stop(): while the stream is open every 5 s, and besides when an event comes
-// that wanted(event) says yes to, but at most every periodMs. work may give the number of ms until its next turn. After each
-// turn done(null), or done(error) of what work threw; the page's head says the same.
-//   {stop, again}: again() looks at once
+// Calls work(signal) now and then every periodMs until stop(). While the stream is open, calls it every 5 s and when wanted(event) accepts
+// an event, but at most every periodMs. work may return the ms until its next call. After each call, runs done(null) or done(error), and
+// updates the page's header. Returns {stop, again}: again() calls it at once
 export function watch(work, { periodMs = 1500, wanted = () => false, done = () => {} }) {
   let again = false, began = 0, next = 0, stopped = false, failures = 0, abort;
   const turn = async () => {
     again = false;
     began = Date.now();
-    next = 0; // so that coming back on the screen starts no second chain
+    next = 0; // so that becoming visible does not start a second chain
     abort = new AbortController();
     const limit = setTimeout(() => abort.abort(), ANSWER_MS);
     let pause = periodMs;
@@ -125,7 +125,7 @@ export function watch(work, { periodMs = 1500, wanted = () => false, done = () =
       done(null);
     } catch (error) {
       if (stopped) return;
-      if (!(error instanceof Problem || error instanceof Away)) console.error(error); // of this page itself
+      if (!(error instanceof Problem || error instanceof Away)) console.error(error); // an error of this page itself
       failures++;
       pause = Math.min(5000, periodMs * failures);
       tell(error);
@@ -140,14 +140,14 @@ export function watch(work, { periodMs = 1500, wanted = () => false, done = () =
   };
   const sooner = (at) => {
     again = true;
-    if (!next) return; // it is looking
+    if (!next) return; // work is running
     clearTimeout(next);
     next = setTimeout(turn, Math.max(0, at - Date.now()));
   };
   const deafen = hear((event) => {
     if (!stopped && !again && wanted(event)) sooner(began + periodMs);
   });
-  // Back on the screen: look at once, tabs in the background are throttled.
+  // Visible again: poll at once, because background tabs are throttled.
   const seen = () => {
     if (document.visibilityState === "visible") sooner(0);
   };

@@ -1,16 +1,16 @@
-// Lists that are longer than what is shown of them at first. In the address: shown, how many.
+// Lists of which only a part is shown at first. In the address: shown, the number of rows.
 
 import { h, show } from "./dom.js";
 
 export const PAGE = 200;
-export const MOST_ASKED = 1000; // by one request, as the daemon gives them
-const MOST_SHOWN = 10000; // by an address
+export const MOST_ASKED = 1000; // per request, the daemon's limit
+const MOST_SHOWN = 10000; // requested by an address
 
-// How many of the list an address asks for.
+// Number of rows requested by an address.
 export const shownOf = (query) => Math.min(MOST_SHOWN, PAGE * Math.max(1, Math.ceil(Number(query.get("shown")) / PAGE) || 1));
 
-// So many of a list, by as few requests as the daemon allows. ask(what, limit) -> a page, which has them by the name that is given.
-//   {all, next: null: there are no more}
+// Gets this many items of a list with as few requests as possible. ask(what, limit) -> a page, whose items are in the named member. Returns
+// {all, next: null if there are no more}
 export async function many(ask, name, what, atMost) {
   const all = [];
   let page = { next: "" };
@@ -21,8 +21,8 @@ export async function many(ask, name, what, atMost) {
   return { all, next: page.next };
 }
 
-// The button for a page more of the rows in body. grow(rows that are there): it was pressed.
-//   {element, update(rest)}: the rows are made; rest: there are more
+// The button that adds a page of rows to body. grow(number of rows so far): it was pressed. Returns {element, update(rest)}: call it when
+// the rows exist; rest: there are more
 export function moreButton(words, body, grow) {
   let before = 0;
   const element = h("button", { type: "button", class: "more", onclick: () => {
@@ -32,7 +32,7 @@ export function moreButton(words, body, grow) {
   return {
     element,
     update: (rest) => {
-      const first = before ? body.children[before] : null; // of those that are new here
+      const first = before ? body.children[before] : null; // the first of the new rows
       if (first) {
         before = 0;
         if (document.activeElement === element) (first.querySelector("th a, th button, th[tabindex]") ?? first.querySelector("input")).focus({ preventScroll: true });

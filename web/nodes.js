@@ -1,4 +1,4 @@
-// The nodes as a table: a card of the overview, and a page of their own.
+// The table of nodes: a card of the overview, and a page of its own.
 
 import { get, Problem } from "./api.js";
 import { arrange, h, say, show } from "./dom.js";
@@ -6,7 +6,7 @@ import * as f from "./format.js";
 import { watch } from "./live.js";
 import { many, moreButton, PAGE } from "./more.js";
 
-const NODES_MS = 15000; // between looks
+const NODES_MS = 15000; // between polls
 const VERDICTS = { fine: "OK", drain: "drained", unknown: "not checked" };
 
 const number = (key) => (node) => h("td", { class: "num" }, h("data", { value: node[key] ?? "" }, f.number(node[key])));
@@ -43,7 +43,7 @@ function nodeRow(node, columns) {
   return { element, text: JSON.stringify(node), tick: () => say(checked, node.checked ? f.ago(node.checked) : "never") };
 }
 
-// The daemon's slots as a node, where it has no route for nodes.
+// The daemon's own slots as a node, if it has no route for nodes.
 async function ownSlots(signal) {
   const { slots: { total, used } } = await get("/readyz", signal);
   const node = { name: "this machine", verdict: "unknown", slots: total, slots_used: used, gflops: null, checked: null };
@@ -53,7 +53,8 @@ async function ownSlots(signal) {
 // sums: {total, slow, drained}: "5, 1 slow"
 export const nodesWords = ({ total, slow, drained }, noun = "") => [f.count(total) + noun, slow && `${f.count(slow)} slow`, drained && `${f.count(drained)} drained`].filter(Boolean).join(", ");
 
-// columns: keys of COLUMNS; first: nodes shown at once; told(sums of all nodes): each time they are known anew; failed(error).  {element, close}
+// columns: keys of COLUMNS; first: rows shown initially; told(sums over all nodes) is called after each poll; failed(error). Returns
+// {element, close}
 export function nodesTable({ columns, first, told, failed = () => {} }) {
   const rows = new Map(), body = h("tbody"); // rows: name -> nodeRow()
   let supported = true, shown = first;

@@ -1,5 +1,5 @@
-// Where one is: a path and a query behind the #, so that every state of the page has a permalink.
-//   #/jobs/3?x=epoch   ->   {path: "/jobs/3", query: URLSearchParams}
+// The page's address: a path and a query after the #, so that every state of the page has a permalink. #/jobs/3?x=epoch   ->   {path:
+// "/jobs/3", query: URLSearchParams}
 
 export function here() {
   const [path, query = ""] = location.hash.replace(/^#/, "").split("?");
@@ -11,13 +11,13 @@ export function href(path, query = {}) {
   return "#" + path + (text ? "?" + text : "");
 }
 
-// Changes the query alone: no new entry in the history, and no view is mounted anew. null takes a name out.
+// Changes only the query: no new history entry, and the view stays mounted. null removes a name.
 export function setQuery(changes) {
   const { path, query } = here();
   history.replaceState(history.state, "", href(path, { ...Object.fromEntries(query), ...changes }));
 }
 
-// The list of jobs as it was last shown in this tab, for whoever came from it.
+// The list of jobs as last shown in this tab, for links back to it.
 const LIST = "traind list";
 addEventListener("hashchange", ({ oldURL }) => {
   const { hash } = new URL(oldURL);

@@ -1,4 +1,4 @@
-// What a document means: the daemon's plan in words, and the learning rate drawn.
+// The plan of a job document in words, and its learning rate as a curve.
 
 import { h, mark, say, show } from "./dom.js";
 import * as f from "./format.js";
@@ -18,10 +18,10 @@ function band(values, format) {
   return values.low === values.high ? format(values.value) : `${format(values.value)}, between ${format(values.low)} and ${format(values.high)}`;
 }
 
-// What a job has come to says more than a speed that was not known when it was planned.
+// What a finished job has measured is better than an unknown speed at the time of planning.
 const unknown = (measured, format) => (measured == null ? "unknown" : `${format(measured)}, measured`);
 
-// [[name, words, the plan's key], …]; spec: the document with its defaults; job: of a job that has ended, what it came to
+// Returns [[name, words, the plan's key], …]; spec: the document with its defaults; job: a finished job, for its measured values
 function lines(plan, spec, job) {
   const { cluster } = spec;
   const batch = [cluster.nodes > 1 && many(cluster.nodes, "node"), many(cluster.workers_per_node, "worker"),
@@ -45,7 +45,7 @@ function lines(plan, spec, job) {
   ].filter(([, words]) => words);
 }
 
-// The curve with its warm-up shaded, and ten of its values as a table: as POST /v1/plan gives it, plan.lr_curve.
+// The curve with its warm-up shaded, and ten of its values as a table; data: plan.lr_curve of POST /v1/plan.
 function curve() {
   const warm = svg("rect", { class: "warm", y: 0, height: 100 }), path = svg("path", { class: "rate" });
   const picture = svg("svg", { viewBox: "0 0 300 100", preserveAspectRatio: "none", role: "img" }, warm, path);
@@ -62,7 +62,7 @@ function curve() {
     const x = (s) => (300 * s) / Math.max(1, T - 1), y = (rate) => 98 - (94 * rate) / high;
     mark(path, "d", points.map(([s, rate], i) => `${i ? "L" : "M"}${x(s).toFixed(2)} ${y(rate).toFixed(2)}`).join(""));
     mark(warm, "width", Math.min(300, x(plan.warmup_steps)).toFixed(2));
-    const peak = plan.phases ? high : plan.peak_lr; // a phase of larger batches has a higher one
+    const peak = plan.phases ? high : plan.peak_lr; // a phase with larger batches may have a higher one
     say(top, `peak ${f.number(peak)}`);
     say(last, `step ${f.count(T - 1)}`);
     const end = f.number(points.at(-1)[1]);
@@ -76,7 +76,7 @@ function curve() {
   return { element, update };
 }
 
-// One number as a colleague would tell it: what it is, how it comes about, what would change it, who says so.
+// Explains a number: what it is, how it is calculated, what would change it, and the source.
 function explanation(key, { formula, inputs, value, meaning, change, note, source }) {
   const text = (x) => (typeof x === "string" ? x : typeof x === "number" ? f.number(x) : JSON.stringify(x));
   const given = Object.entries(inputs ?? {}).map(([name, x]) => `${name} = ${text(x)}`).join(", ");
@@ -89,7 +89,7 @@ function explanation(key, { formula, inputs, value, meaning, change, note, sourc
 // {element, update(plan, spec)}
 export function planView() {
   const list = h("dl", { class: "facts" }), warnings = h("ul", { class: "warnings" }), line = curve();
-  const how = h("p", { class: "quiet" }); // to have a speed measured
+  const how = h("p", { class: "quiet" }); // how to have a speed measured
   const why = h("dl", { class: "why-list" });
   const element = h("div", { class: "plan" }, list, how, warnings, line.element, h("details", {}, h("summary", {}, "How these are calculated"),
       h("div", { class: "scroll", role: "group", tabindex: 0, "aria-label": "How these are calculated" }, why)));

@@ -1,4 +1,4 @@
-// Tables as files, and a table to choose jobs from.
+// Tables as files, and a table for selecting jobs.
 
 import { get, waiting } from "./api.js";
 import { arrange, badge, h, notice, say, setBadge, show } from "./dom.js";
@@ -7,8 +7,8 @@ import { title } from "./jobs.js";
 import { watch } from "./live.js";
 import { many, moreButton, PAGE } from "./more.js";
 
-// A table of the newest jobs with check boxes, of which those of ids are ticked. chosen(ids) once the button, which says words, is pressed.
-//   {element, picked() -> ids, stop}
+// A table of the newest jobs with check boxes; those in ids are checked. chosen(ids) is called when the button labelled words is pressed.
+// Returns {element, picked() -> ids, stop}
 export function pickJobs({ words, least, most, ids = [], chosen }) {
   const picked = new Set(ids), rows = new Map(), body = h("tbody");
   const button = h("button", { type: "button", class: "primary", onclick: () => chosen([...picked]) }, words);

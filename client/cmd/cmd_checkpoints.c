@@ -88,7 +88,7 @@ static int cmd_checkpoints(const struct cmd_args *args)
 
     if (cmd_flag(args, "output") && !cmd_flag(args, "get")) {
         if (strcmp(cmd_value(args, "output"), "json") != 0)
-            return cmd_usage(args->cmd, "--output FILE goes with --get STEP");
+            return cmd_usage(args->cmd, "--output FILE requires --get STEP");
         client.json = true;
     }
     if (cmd_job_id(args->operands[0], &id, &e) < 0)

@@ -18,7 +18,7 @@ struct result {
     const char *name;
     size_t offset;
     char *(*words)(char *text, size_t bytes, double value);
-    int better; /* 1: more is better, -1: less, 0: neither */
+    int better; /* 1: higher is better, -1: lower, 0: neither */
     enum jobs of;
 };
 
@@ -53,7 +53,7 @@ static double compare_value(const struct job *job, const struct result *result)
     return *(const double *)((const char *)job + result->offset);
 }
 
-/* -1 if no job has it, or all are equal. */
+/* Returns -1 if no job has the value or all are equal. */
 static int compare_best_of(const struct job *jobs, int count, const struct result *result)
 {
     int best = -1, different = 0;

@@ -80,8 +80,8 @@ static void control_format_value(const json_t *value, char *text, size_t bytes)
         snprintf(text, bytes, "-");
 }
 
-/* Rows of the plan that change. train_steps includes the steps already made: with another global
- * batch the number left changes, not the number made. */
+/* Prints the rows of the plan that change. train_steps includes the steps already done; with
+ * another global batch only the number of remaining steps changes. */
 static void control_print_numbers(const json_t *resume)
 {
     const json_t *before = json_object_get(resume, "before"), *new;
@@ -112,7 +112,7 @@ static void control_print_resume(const json_t *answer)
     struct job job;
 
     job_read(answer, &job);
-    printf("job %ld %s: resumes from step %lld, %lld steps are left\n", job.id, job.state,
+    printf("job %ld %s: resumes from step %lld, %lld steps left\n", job.id, job.state,
            (long long)json_integer_value(json_object_get(resume, "step")),
            (long long)json_integer_value(json_object_get(resume, "steps_left")));
     control_print_numbers(resume);

@@ -40,7 +40,7 @@ static void doctor_check_program(json_t *list, const char *check, const char *pa
     if (ok)
         check_note(list, check, true, NULL, "%s", line);
     else
-        check_note(list, check, false, advice, "%s cannot be run", path);
+        check_note(list, check, false, advice, "cannot run %s", path);
 }
 
 static void doctor_check_programs(json_t *list)
@@ -70,7 +70,7 @@ static void doctor_check_programs(json_t *list)
     check_note(list, "Slurm", true, NULL, "%s", ok ? line : "not installed (optional)");
 }
 
-/* Only the state folder beside the daemon's socket is known here. */
+/* Only the state folder next to the daemon's socket is known here. */
 static void doctor_check_state(json_t *list)
 {
     const char *path = strncmp(client.server, "unix:", 5) == 0 ? client.server + 5 : "";
@@ -81,10 +81,10 @@ static void doctor_check_state(json_t *list)
     if (*state && file_path(database, NULL, "%s/traind.db", state) == 0 &&
         access(database, F_OK) == 0)
         check_disk(list, "disk", state,
-                   "make room, or set keep_runs and keep_checkpoints in traind.conf");
+                   "free some space, or set keep_runs and keep_checkpoints in traind.conf");
     else
         check_note(list, "disk", true, NULL,
-                   "checked by the daemon, which is not ready when it is full");
+                   "checked by the daemon, which reports not ready when it is full");
 }
 
 static void doctor_check_daemon(json_t *list)
@@ -94,7 +94,7 @@ static void doctor_check_daemon(json_t *list)
     json_t *ready, *jobs;
 
     if (api_get("/readyz", &ready, &e) < 0) {
-        check_note(list, "daemon", false, "start traind, or name it with --server; see its log",
+        check_note(list, "daemon", false, "start traind, or specify it with --server; see its log",
                    "%s", e.text);
         return;
     }
@@ -109,7 +109,7 @@ static void doctor_check_daemon(json_t *list)
                    "granted by the unix socket and by tokens",
                    "every user of the daemon's machine can read and submit without a token");
     else
-        check_note(list, "access", true, NULL, "by the unix socket's user, and by tokens over TCP");
+        check_note(list, "access", true, NULL, "by user over the unix socket, by token over TCP");
     check_note(
         list, "slots", total <= cores || total == 0,
         "slots in traind.conf exceeds the number of cores of this machine: jobs will be slow",
@@ -223,7 +223,7 @@ static void doctor_check_word(json_t *list, const char *config, const char *key,
                *value ? value : "is not set");
 }
 
-/* The last assignment of the name, without quotes; "" if missing. */
+/* Gets the last assignment of the name, without quotes; "" if it is missing. */
 static char *doctor_slurm_node_setting(const char *text, const char *name, char value[VALUE_BYTES])
 {
     size_t length = strlen(name);
@@ -252,7 +252,7 @@ static void doctor_slurm_check_token(json_t *list, const char *path)
     } else if (stat(path, &st)) {
         check_note(list, "token", false,
                    "trainctl token create --role node nodes >FILE; chmod 600 FILE, on all nodes",
-                   "token_file %s is not there", path);
+                   "token_file %s does not exist", path);
     } else {
         check_note(list, "token", (st.st_mode & 077) == 0, "chmod 600, owned by root",
                    "%s has mode %03o", path, (unsigned)st.st_mode & 0777);
@@ -332,7 +332,7 @@ static void doctor_slurm_check_reports(json_t *list, char *text)
     if (!spawn_output(argv, text, TEXT_BYTES) || api_get("/v1/nodes?limit=1", &answer, &e) < 0)
         return;
     long long reported =
-        json_get_integer(answer, "total", 1) - 1; /* without traind's own machine */
+        json_get_integer(answer, "total", 1) - 1; /* excludes traind's own machine */
     check_note(
         list, "reports", reported > 0,
         "a node reports when it gets its first job of traind; see slurmd's log for the output "
@@ -352,7 +352,7 @@ static void doctor_slurm(json_t *list)
         check_note(list, "slurmctld", false,
                    "install slurm-client, start munged with the cluster's key, and let SLURM_CONF "
                    "name its slurm.conf; check with scontrol ping",
-                   "does not answer here");
+                   "does not answer on this machine");
     } else {
         check_note(list, "slurmctld", true, NULL, "answers; cluster %s", value);
         doctor_slurm_setting(config, "AuthType", value);
@@ -365,13 +365,13 @@ static void doctor_slurm(json_t *list)
             "set PrologFlags=Alloc: else a job's other nodes are checked when it has begun");
         doctor_check_word(
             list, config, "SchedulerParameters", "nohold_on_prolog_fail",
-            "add nohold_on_prolog_fail: else a job whose node is drained is held until "
-            "somebody releases it");
+            "add nohold_on_prolog_fail: otherwise a job whose node is drained is held until "
+            "someone releases it");
         doctor_slurm_check_node_conf(list, config);
         bool pmix = spawn_output(mpi_argv, text, TEXT_BYTES) && strstr(text, "pmix");
         check_note(list, "PMIx", pmix,
                    "install slurm-wlm-basic-plugins, or leave slurm.start at mpirun",
-                   pmix ? "srun --mpi=pmix is there" : "srun has no --mpi=pmix");
+                   pmix ? "srun supports --mpi=pmix" : "srun does not support --mpi=pmix");
         doctor_slurm_check_partitions(list, text);
         doctor_slurm_check_reports(list, text);
     }

@@ -57,7 +57,7 @@ static int export_check_backup(const char *path, bool force, struct error *e)
     return error_set(e, ERR_CONFLICT, "%s already exists; --force replaces it", path);
 }
 
-/* Fetches nothing if one of the files exists. */
+/* Downloads nothing if one of the files exists. */
 static int export_fetch_backup(struct backup *b, struct error *e)
 {
     double bytes;
@@ -99,11 +99,11 @@ static int cmd_backup(const struct cmd_args *args)
 /* clang-format off */
 const struct cmd cmd_export_entry = {
     .name = "export", .synopsis = "[--weights] [--force] ID FILE|-",
-    .help = "write a job that has ended to one file", .example = "trainctl export --weights 7 job-7.tar",
+    .help = "write a finished job to one file", .example = "trainctl export --weights 7 job-7.tar",
     .run = cmd_export, .completion = "job,file", .operands = {2, 2},
     .options = {
         OPTION("weights", 0, NULL, "with its newest checkpoint", NULL),
-        OPTION("force", 0, NULL, "replace a file that exists", NULL),
+        OPTION("force", 0, NULL, "replace an existing file", NULL),
     },
 };
 
@@ -111,7 +111,7 @@ const struct cmd cmd_backup_entry = {
     .name = "backup", .synopsis = "[--force] FILE",
     .help = "copy the database and the tokens while the daemon runs", .example = "trainctl backup traind-backup.db",
     .run = cmd_backup, .operands = {1, 1},
-    .options = {OPTION("force", 0, NULL, "replace files that exist", NULL)},
+    .options = {OPTION("force", 0, NULL, "replace existing files", NULL)},
     .completion = "file",
 };
 /* clang-format on */

@@ -8,9 +8,10 @@
 #include "common/json.h"
 #include "common/system/file.h"
 
-#define NOTE_READ_BYTES (64u << 10) /* more than the daemon accepts, whose error is better */
+#define NOTE_READ_BYTES                                                                            \
+    (64u << 10) /* larger than the daemon accepts, because its error message is better */
 
-/* said: the format of the message, with the job's id; NULL: print the tags. */
+/* message: format with the job's id; NULL: print the tags. */
 static int label_patch(long id, const json_t *change, const char *said, struct error *e)
 {
     char path[64];
@@ -28,7 +29,7 @@ static int label_patch(long id, const json_t *change, const char *said, struct e
     return 0;
 }
 
-/* Patches every operand. Steals change; NULL: it was not UTF-8. */
+/* Patches every operand. Steals change; NULL: the text was not valid UTF-8. */
 static int label_each(const struct cmd_args *args, json_t *change, const char *said)
 {
     long ids[CMD_OPERANDS_MAX];
@@ -36,7 +37,7 @@ static int label_each(const struct cmd_args *args, json_t *change, const char *s
     int code = 0;
 
     if (!change) {
-        error_set(&e, ERR_USAGE, "the text is not UTF-8");
+        error_set(&e, ERR_USAGE, "the text is not valid UTF-8");
         return cmd_fail(&e);
     }
     if (cmd_job_ids(args, ids, &e) < 0) {
@@ -50,7 +51,7 @@ static int label_each(const struct cmd_args *args, json_t *change, const char *s
     return code;
 }
 
-/* Adds the list "a,b"; text NULL: nothing. False: not UTF-8. */
+/* Adds the list "a,b"; text NULL: adds nothing. Returns false if it is not valid UTF-8. */
 static bool label_add_list(json_t *change, const char *key, const char *text)
 {
     json_t *list = text ? json_array() : NULL;
@@ -139,14 +140,14 @@ const struct cmd cmd_tag_entry = {
     .help = "add tags to jobs, or remove them", .example = "trainctl tag --add baseline,paper 7",
     .run = cmd_tag, .completion = "job", .operands = {1, CMD_OPERANDS_MAX},
     .options = {
-        OPTION("add", 'a', "T,T", "tags to add, with commas between them; others stay", "tag"),
+        OPTION("add", 'a', "T,T", "tags to add, separated by commas; others are kept", "tag"),
         OPTION("remove", 'r', "T,T", "tags to remove", "tag"),
         OPTION("clear", 0, NULL, "remove all tags first", NULL),
     },
 };
 const struct cmd cmd_note_entry = {
     .name = "note", .synopsis = "ID [TEXT|-]",
-    .help = "write a note on a job (-: from standard input; \"\" removes it), or print it", .example = "trainctl note 7 'warm-up too short'",
+    .help = "set a job's note (-: from standard input; \"\" removes it), or print it", .example = "trainctl note 7 'warm-up too short'",
     .run = cmd_note, .completion = "job,none", .operands = {1, 2},
 };
 const struct cmd cmd_rename_entry = {

@@ -40,7 +40,7 @@ enum list_column {
     COLUMNS
 };
 
-/* name: for --columns. shown: when the column is shown without --columns. */
+/* name: for --columns. shown: whether it is shown by default. */
 static const struct {
     const char *name, *heading;
     int flags;
@@ -224,7 +224,8 @@ void list_print_jobs(const json_t *answer, const char *asked, bool wide)
         fprintf(stderr, "%zu of %lld jobs shown; --limit N shows more\n", json_array_size(jobs),
                 total);
     const json_t *next = json_object_get(answer, "next");
-    const char *name = json_string_value(next); /* what the list is sorted by, quoted for a shell */
+    const char *name =
+        json_string_value(next); /* sort key of the next page, to be quoted for a shell */
     if (json_is_integer(next))
         fprintf(stderr, "next page: --after %lld\n", (long long)json_integer_value(next));
     else if (name && !strpbrk(name, "'\n"))
@@ -319,7 +320,7 @@ static void list_print_groups(const json_t *answer, const char *key)
 
 #define LIMIT_DEFAULT 20
 
-/* Options that are parameters of GET /v1/jobs, filters first. */
+/* Options passed as parameters of GET /v1/jobs, filters first. */
 static const char *const list_parameters[] = {"user", "name",  "tag",   "where", "label",
                                               "find", "state", "group", "sort",  "after"};
 #define LIST_FILTERS    6

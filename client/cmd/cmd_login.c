@@ -12,7 +12,7 @@
 #include "common/xalloc.h"
 #include "common/system/file.h"
 
-/* Also a file name. */
+/* Characters of a context's name, which is also a file name. */
 #define NAME_CHARACTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-:[]@"
 
 static void login_own_file(const char *name, char path[PATH_MAX])
@@ -30,7 +30,7 @@ static int login_ask_who(const char *token, json_t **who, struct error *e)
     return status ? status : strcmp(json_get_text(*who, "role", "anyone"), "anyone") != 0;
 }
 
-/* Finds the token (*token is "" if none is needed) and who the caller is with it. */
+/* Gets the token (*token is "" if none is needed) and the identity it gives the caller. */
 static int login_find_token(const char *file, char token[TOKEN_BYTES], json_t **who,
                             struct error *e)
 {
@@ -38,10 +38,9 @@ static int login_find_token(const char *file, char token[TOKEN_BYTES], json_t **
     int known = file ? 0 : login_ask_who("", who, e);
 
     if (known == 0 && server_is_socket(client.server))
-        return error_set(
-            e, ERR_NOT_ALLOWED,
-            "this user has no rights by this socket: its administrator can put you "
-            "into socket_group (traind.conf), or give you a token for the TCP address");
+        return error_set(e, ERR_NOT_ALLOWED,
+                         "this user has no rights on this socket: its administrator can add you "
+                         "to socket_group (traind.conf), or give you a token for the TCP address");
     snprintf(words, sizeof words, "Token for %s: ", client.server);
     if (known == 0)
         known = file ? token_load(file, token, e) : token_ask(words, token, e);
@@ -66,7 +65,7 @@ static int login_keep_context(json_t *all, const char *name, const char *file, c
     else if (!status)
         unlink(path); /* from an earlier login */
     if (file && !realpath(file, path))
-        status = error_set(e, ERR_NOT_FOUND, "%s is not there any more", file);
+        status = error_set(e, ERR_NOT_FOUND, "%s no longer exists", file);
     json_object_set_new(json_object_get(all, "contexts"), name,
                         json_pack("{s:s, s:o}", "server", client.server, "token_file",
                                   json_text_or_null(*token ? path : NULL)));
@@ -112,7 +111,7 @@ static int cmd_login(const struct cmd_args *args)
     }
     json_object_set_new(who, "context", json_string(name));
     if (getenv("TRAINCTL_SERVER"))
-        fputs("trainctl: TRAINCTL_SERVER is set, and is used instead of contexts\n", stderr);
+        fputs("trainctl: TRAINCTL_SERVER is set and overrides the contexts\n", stderr);
     return cmd_tell(who, "%s: you are %s, with the role %s; context \"%s\" is selected\n",
                     client.server, json_get_text(who, "who", "not known by name"),
                     json_get_text(who, "role", ""), name);
@@ -134,7 +133,7 @@ static void login_print_contexts(const json_t *all)
     }
     table_finish(table);
     if (!json_object_size(json_object_get(all, "contexts")))
-        printf("no contexts yet: trainctl login ADDRESS makes one\n");
+        printf("No contexts yet. Create one with: trainctl login ADDRESS\n");
 }
 
 static int cmd_context(const struct cmd_args *args)
@@ -145,7 +144,7 @@ static int cmd_context(const struct cmd_args *args)
     struct error e;
 
     if (removed && args->operand_count)
-        return cmd_usage(args->cmd, "--remove takes the only name");
+        return cmd_usage(args->cmd, "--remove takes the name; give no other");
     json_t *all = contexts_read(&e);
     if (!all || (name && !context_find(all, name, &e))) {
         json_decref(all);
@@ -171,19 +170,19 @@ static int cmd_context(const struct cmd_args *args)
 /* clang-format off */
 const struct cmd cmd_login_entry = {
     .name = "login", .synopsis = "[--name NAME] [--token-file FILE] ADDRESS",
-    .help = "keep a daemon's address and a token for it as a context, and select that", .example = "trainctl login https://train.example.org:7077",
+    .help = "store a daemon's address and token as a context, and select it", .example = "trainctl login https://train.example.org:7077",
     .run = cmd_login, .completion = "none", .operands = {1, 1},
     .options = {
-        OPTION("name", 0, "NAME", "the name of the context (default: the host and port; local for a socket)", "none"),
+        OPTION("name", 0, "NAME", "name of the context (default: host and port; local for a socket)", "none"),
         OPTION("token-file", 0, "FILE", "use the token in this file, now and later, instead of asking for one", "file"),
     },
 };
 const struct cmd cmd_context_entry = {
     .name = "context", .synopsis = "[NAME|--remove NAME]",
-    .help = "list the contexts that login made; with NAME, select that one", .example = "trainctl context train.example.org:7077",
+    .help = "list the contexts created by login; with NAME, select that one", .example = "trainctl context train.example.org:7077",
     .run = cmd_context, .completion = "context", .operands = {0, 1},
     .options = {
-        OPTION("remove", 0, "NAME", "log out: forget this context and the token that login stored", "context"),
+        OPTION("remove", 0, "NAME", "log out: remove this context and its stored token", "context"),
     },
 };
 /* clang-format on */

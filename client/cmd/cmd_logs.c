@@ -17,19 +17,19 @@
 #include "common/xalloc.h"
 
 #define LOG_TAIL_LIMIT_BYTES ((size_t)64 << 20)
-#define LOG_LINE_BYTES       ((size_t)1 << 20) /* under --json longer lines are split */
+#define LOG_LINE_BYTES       ((size_t)1 << 20) /* with --json, longer lines are split */
 #define LOOK_SECONDS         0.2
 
 struct log {
     long id;
-    double attempt; /* being printed; NAN: the newest */
+    double attempt; /* attempt being printed; NAN: the newest */
     size_t from;
-    long tail;          /* lines; 0: all */
+    long tail;          /* in lines; 0: all */
     char rest[4];       /* an incomplete UTF-8 character */
     struct buffer line; /* an incomplete line, for --json */
 };
 
-/* A line that is not UTF-8, which JSON cannot contain, is escaped. */
+/* Escapes a line that is not valid UTF-8, which JSON cannot contain. */
 static void logs_print_line_json(const char *text, size_t bytes)
 {
     json_t *words = json_stringn(text, bytes), *line;
@@ -91,7 +91,7 @@ static void logs_print_text(struct log *log, const char *text, size_t bytes)
     free(safe);
 }
 
-/* The caller frees *text; *bytes 0: nothing more for now. */
+/* The caller frees *text. *bytes 0: nothing more for now. */
 static int logs_get(const struct log *log, char **text, size_t *bytes, struct error *e)
 {
     char path[128];
@@ -146,14 +146,14 @@ static int logs_print_tail(struct log *log, struct error *e)
 }
 
 /* Workers write to the log before they send the event, so an event means there may be more to read;
- * anything else is read at the next heartbeat. Each attempt has its own log. */
+ * any other output is read at the next heartbeat. Each attempt has its own log. */
 static void logs_observe(void *context, const struct job *job)
 {
     struct log *log = context;
     struct error e;
 
     if (!isnan(log->attempt))
-        logs_print_rest(log, &e); /* an error recurs, and is reported, after the last event */
+        logs_print_rest(log, &e); /* a persistent error is reported after the last event */
     if (job->attempt > 0 && !(job->attempt <= log->attempt)) {
         logs_print_text(log, "", 0);
         logs_print_end(log);

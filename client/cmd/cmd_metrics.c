@@ -194,7 +194,7 @@ static int metrics_say_no_steps(const char *id_text, struct error *e)
     if (cmd_job_id(id_text, &id, e) < 0 || job_fetch(id, &json, &job, e) < 0)
         return -(int)e->code;
     if (job_evaluates_only(&job))
-        printf("job %ld only evaluates: it has no steps\n", id);
+        printf("job %ld is an evaluation and has no steps\n", id);
     else
         printf("job %ld has no steps%s\n", id, job_ended(&job) ? "" : " yet");
     json_decref(json);
@@ -233,7 +233,7 @@ const struct cmd cmd_metrics_entry = {
     .run = cmd_metrics, .completion = "job", .operands = {1, 1},
     .options = {
         OPTION("names", 0, "A,B", "metrics to print (loss,lr,images_per_sec)", "metric"),
-        OPTION("points", 0, "N", "at most N rows, each the mean of equally many steps, at their middle", NULL),
+        OPTION("points", 0, "N", "at most N rows, each the mean of equally many steps, placed at their middle", NULL),
         OPTION("x", 0, "AXIS", "x axis of curves: step, images (seen) or epoch; images adds a column", "step|images|epoch"),
         OPTION("csv", 0, NULL, "print comma-separated values", NULL),
         OPTION("plot", 'p', NULL, "draw curves in the terminal", NULL),

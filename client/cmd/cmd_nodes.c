@@ -115,7 +115,7 @@ static int cmd_nodes(const struct cmd_args *args)
 
     const char *name = args->operand_count ? args->operands[0] : NULL;
     if (name && (strlen(name) > 64 || strpbrk(name, "/?#% ")))
-        return cmd_usage(args->cmd, "\"%.64s\" is no name of a node", name);
+        return cmd_usage(args->cmd, "\"%.64s\" is not a node name", name);
     if (name)
         snprintf(path, sizeof path, "/v1/nodes/%s", name);
     if (name ? api_get(path, &answer, &e)

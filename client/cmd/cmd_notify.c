@@ -27,7 +27,7 @@ static int notify_await(json_t **notice, struct error *e)
     while (notify_waits(*notice)) {
         if (clock_monotonic() > until)
             return error_set(e, ERR_UNREACHABLE,
-                             "the test notice is still waiting behind others to this target: see "
+                             "the test notice is still waiting after others to this target: see "
                              "trainctl notify list");
         usleep(pause);
         pause = pause < 500000 ? pause * 2 : pause;
@@ -37,7 +37,7 @@ static int notify_await(json_t **notice, struct error *e)
         *notice = json_incref(json_array_get(json_object_get(answer, "notices"), 0));
         json_decref(answer);
         if (!*notice)
-            return error_set(e, ERR_NOT_FOUND, "the notice is gone");
+            return error_set(e, ERR_NOT_FOUND, "the notice no longer exists");
     }
     return 0;
 }

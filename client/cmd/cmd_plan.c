@@ -1,7 +1,5 @@
-/*
- * trainctl plan: shows what a job document means. Needs no daemon: it links the planner of
- * daemon and workers, and counts the images itself.
- */
+/* trainctl plan: shows the plan of a job document. Needs no daemon, because it links the planner
+ * used by daemon and workers and counts the images itself. */
 #include "client/cmd/cmd_plan.h"
 
 #include <stdio.h>
@@ -140,7 +138,8 @@ static void plan_print_table(const struct plan *plan)
     const char *key;
     json_t *entry;
 
-    json_object_foreach (plan->explain, key, entry) { /* left to the data: names with a dot */
+    json_object_foreach (plan->explain, key,
+                         entry) { /* omit those that depend on the data: names with a dot */
         char *value = print_value(json_object_get(entry, "value"));
         if (strchr(key, '.'))
             table_row(table, key, value, json_get_text(entry, "source", ""));
@@ -193,7 +192,7 @@ void plan_print_warnings(FILE *out, const struct plan *plan)
         print_wrapped(out, "warning: ", 2, json_string_value(warning));
 }
 
-/* none: the text for null. The caller frees it. */
+/* none: the text for null. The caller frees the result. */
 static char *plan_value_words(const json_t *value, const char *none)
 {
     char text[40];
@@ -206,7 +205,7 @@ static char *plan_value_words(const json_t *value, const char *none)
     return xstrdup(text);
 }
 
-/* "nodes x workers, with nodes = 2, workers = 4" */
+/* Formats as "nodes x workers, with nodes = 2, workers = 4". */
 static char *plan_formula_words(const json_t *entry)
 {
     json_t *inputs = json_object_get(entry, "inputs"), *value;
@@ -294,7 +293,7 @@ static json_t *plan_numbers(const struct plan *plan)
 
     json_object_del(json, "explain");
     json_object_del(json, "warnings");
-    json_object_del(predicted, "images_per_second"); /* a duplicate of images_per_sec */
+    json_object_del(predicted, "images_per_second"); /* duplicates images_per_sec */
     return json;
 }
 
@@ -353,7 +352,7 @@ static void plan_warn_of_slots(const struct job_spec *spec, json_t *remarks)
             json_sprintf(
                 "the job needs %lld x %lld = %.0f slots (workers_per_node x threads_per_worker), "
                 "but "
-                "this machine has %lld, so it would be refused: use fewer workers or threads",
+                "this machine has %lld, so it would be rejected: use fewer workers or threads",
                 (long long)spec->cluster.workers_per_node, threads, wanted, slots));
 }
 

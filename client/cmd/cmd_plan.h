@@ -10,8 +10,8 @@ struct planned {
     struct plan *plan;
 };
 
-/* Reads and plans a file ("-": standard input). Returns 0, or the exit code with the problems
- * printed. *p is zeroed before, and cleared in either case. */
+/* Reads and plans a file ("-": standard input). Returns 0, or the exit code after printing the
+ * problems. Zeroes *p first; clear it in either case. */
 int plan_file(const char *path, const struct cmd_args *args, struct planned *p);
 void planned_clear(struct planned *p);
 void plan_print_warnings(FILE *out, const struct plan *plan);

@@ -1,7 +1,5 @@
-/*
- * trainctl predict: a job on several numbers of nodes, each planned by the planner of daemon and
- * workers. Only efficiency, node-hours and the choice are computed here.
- */
+/* trainctl predict: predicts a job on several numbers of nodes. The planner used by daemon and
+ * workers plans each; only efficiency, node-hours and the choice are computed here. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +22,7 @@
 
 #define POINTS_MAX    64
 #define NODES_MAX     65536
-#define STOPS_HELPING 0.5 /* of the time that the additional nodes could save */
+#define STOPS_HELPING 0.5 /* share of the time that the additional nodes could save */
 #define NODES_DEFAULT "1,2,4,8,16,32,64,128,256"
 
 struct point {
@@ -32,7 +30,7 @@ struct point {
     struct plan_predicted predicted;
     struct plan_band node_hours;
     double efficiency;
-    char *problem; /* why there is no plan, or NULL */
+    char *problem; /* why there is no plan; NULL: there is one */
 };
 
 struct question {
@@ -42,13 +40,13 @@ struct question {
     struct plan_network network;
     double deadline, budget; /* seconds, node-hours; INFINITY: none */
     double node_watts;       /* 0: not given */
-    int64_t images;          /* per worker, before they are divided among nodes */
-    double threads_keep;     /* share of a worker's speed its threads keep; 0: unknown */
-    const char *to_target;   /* the option that asks for the time to a target; NULL: none */
+    int64_t images;          /* images per worker before they are divided among nodes */
+    double threads_keep;     /* share of a worker's speed that its threads retain; 0: unknown */
+    const char *to_target;   /* name of the option that requests the time to a target; NULL: none */
     bool stated_speed;
     struct point points[POINTS_MAX];
     int count;
-    const struct point *enough;                      /* more nodes barely help; NULL: they do */
+    const struct point *enough; /* smallest number after which more nodes barely help; NULL: none */
     const struct point *fastest, *cheapest, *choice; /* NULL: none */
     bool certain; /* the choice meets the limits even at the worse end of its band */
 };
@@ -74,10 +72,11 @@ static int predict_parse_nodes(const char *text, struct question *q, struct erro
         long long nodes;
         if (!cmd_whole(text, &end, &nodes) || (*end && *end != ',') || nodes < 1 ||
             nodes > NODES_MAX)
-            return error_set(e, ERR_USAGE,
-                             "--nodes must be numbers from 1 to %d with commas between them, as "
-                             "in 1,16,64, not \"%s\"",
-                             NODES_MAX, text);
+            return error_set(
+                e, ERR_USAGE,
+                "--nodes must be numbers from 1 to %d separated by commas, for example "
+                "in 1,16,64, not \"%s\"",
+                NODES_MAX, text);
         if (q->count == POINTS_MAX)
             return error_set(e, ERR_USAGE, "--nodes takes at most %d numbers", POINTS_MAX);
         q->points[q->count++].nodes = nodes;
@@ -100,7 +99,7 @@ static int predict_read_target(const struct cmd_args *args, struct error *e)
                          target);
     if (share < PREDICT_TARGET_LOW || share > PREDICT_TARGET_HIGH)
         return error_set(e, ERR_USAGE,
-                         "--target %g: epochs by batch are published for 75.9 %% alone, which "
+                         "--target %g: epochs by batch are published for 75.9 %% only, which "
                          "stands for targets from %g to %g %%",
                          target, 100 * PREDICT_TARGET_LOW, 100 * PREDICT_TARGET_HIGH);
     return 0;
@@ -157,7 +156,7 @@ static int predict_find_speed(const struct cmd_args *args, struct question *q, s
         q->inputs.speed = q->workers.speed;
     if (plan_speed_scatters(&q->inputs.speed))
         return error_set(e, ERR_INVALID,
-                         "the speeds that were measured for this network vary too much to predict: "
+                         "the measured speeds of this network vary too much for a prediction: "
                          "measure them with \"trainctl scale --weak --workers %lld FILE\" while "
                          "nothing else runs, or give the speed of a node with --node-speed R",
                          (long long)q->spec->cluster.workers_per_node);
@@ -180,7 +179,7 @@ static int predict_target_epochs(const struct question *q, const struct plan *pl
                          q->to_target);
     if (!predict_epochs_to_target(plan->global_batch, &in->epochs))
         return error_set(e, ERR_NOT_FOUND,
-                         "a global batch of %lld is beyond the largest of which epochs to the "
+                         "a global batch of %lld exceeds the largest for which epochs to the "
                          "target are published, 67840",
                          (long long)plan->global_batch);
     return 0;
@@ -195,7 +194,7 @@ static char *predict_point_problem(const struct question *q, const struct proble
     char of[FORMAT_BYTES], images[FORMAT_BYTES], key[PROBLEM_KEY_BYTES], text[512];
 
     if (!problems->count)
-        snprintf(text, sizeof text, "no plan can be made");
+        snprintf(text, sizeof text, "the job cannot be planned");
     else if (batch > q->inputs.train_images)
         snprintf(text, sizeof text, "too few images: batch %s of %s",
                  format_count(of, sizeof of, batch),
@@ -206,7 +205,8 @@ static char *predict_point_problem(const struct question *q, const struct proble
     return xstrdup(text);
 }
 
-/* A point without a plan keeps the reason; *e is set only if the question itself is wrong. */
+/* Plans and predicts a point, or stores why it has no plan; *e is set only if options are
+ * invalid. */
 static int predict_point(struct question *q, struct point *p, struct error *e)
 {
     struct problems problems = {0};
@@ -269,7 +269,7 @@ static double predict_duration(const struct point *p)
     return p->predicted.ttt_seconds.value;
 }
 
-/* The point with the least measure; limits: only of those that meet them. */
+/* Returns the point with the smallest measure; limits: only among those that meet them. */
 static const struct point *predict_least(const struct question *q,
                                          double measure(const struct point *), bool limits,
                                          bool surely)
@@ -443,7 +443,7 @@ static void predict_say_choice(const struct question *q)
 
     if (q->enough) {
         putchar('\n');
-        print_prose("more than %s node%s hardly help%s: the next step here saves less than half of "
+        print_prose("more than %s node%s hardly help%s: the next step saves less than half of "
                     "what it could",
                     format_count(nodes, sizeof nodes, q->enough->nodes), plural(q->enough->nodes),
                     q->to_target ? ", as larger batches need more epochs" : "");
@@ -456,9 +456,11 @@ static void predict_say_choice(const struct question *q)
             "choice: %s node%s with a global batch of %s%s",
             format_count(nodes, sizeof nodes, q->choice->nodes), plural(q->choice->nodes),
             format_count(text, sizeof text, q->choice->batch),
-            q->certain ? "" : ", which is likely to keep to it, but not by the band's worse end");
+            q->certain
+                ? ""
+                : ", which is likely to meet the limit, but not at the worse end of its band");
     else
-        puts("none of these keeps to the deadline or the budget");
+        puts("no candidate meets the deadline or the budget");
     if (!q->choice && q->fastest)
         printf("  the fastest (%s) takes %s\n",
                format_count(nodes, sizeof nodes, q->fastest->nodes),

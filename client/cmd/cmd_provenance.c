@@ -145,7 +145,7 @@ static void provenance_print(const json_t *answer)
         printf("Job %lld reproduces it.\n", (long long)json_integer_value(attempt));
     if (json_array_size(attempts) == 0)
         print_prose(
-            "Nothing was recorded about its run: it has not started to compute, or an earlier "
+            "Nothing was recorded about its run: it has not started to compute, or an older "
             "version ran it.");
     json_array_foreach (attempts, i, attempt)
         provenance_print_attempt(attempt);
@@ -154,7 +154,7 @@ static void provenance_print(const json_t *answer)
 /* clang-format off */
 const struct cmd cmd_provenance_entry = {
     .name = "provenance", .synopsis = "ID",
-    .help = "show what a job was computed with: programs, libraries, processors, data", .example = "trainctl provenance 7",
+    .help = "show the provenance of a job: programs, libraries, processors, data", .example = "trainctl provenance 7",
     .run = cmd_show_of_job, .document = "/provenance", .print = provenance_print, .completion = "job", .operands = {1, 1},
 };
 /* clang-format on */

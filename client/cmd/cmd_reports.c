@@ -161,7 +161,7 @@ static void report_print_usage(const json_t *answer)
     bool days = fmod(hours, 24) == 0;
     if (weight > 0)
         print_prose("Usage decays with a half-life of %g %s. A user with all of it loses %g "
-                    "points of priority.",
+                    "priority points.",
                     days ? hours / 24 : hours, days ? "days" : "hours", weight);
     else
         print_prose("Usage decays with a half-life of %g %s. It does not affect queue order.",
@@ -184,7 +184,7 @@ const struct cmd cmd_audit_entry = {
 
 const struct cmd cmd_failures_entry = {
     .name = "failures", .synopsis = "",
-    .help = "list the failure rules, with the failures since the start of the daemon", .example = "trainctl failures",
+    .help = "list the failure rules and their failures since the start of the daemon", .example = "trainctl failures",
     .run = cmd_show_document, .document = "/v1/failures", .print = report_print_failures,
 };
 

@@ -1,5 +1,5 @@
-/* trainctl reproduce: reruns a job with the choices of its run, and checks that the result is bit-
- * identical. */
+/* trainctl reproduce: reruns a job with the choices of its run and checks that the result is
+ * bit-identical. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -26,12 +26,12 @@
 struct run {
     const struct cmd_args *args;
     char folder[PATH_MAX];
-    int64_t attempt; /* the newest; 0: none yet */
+    int64_t attempt; /* newest attempt; 0: none yet */
     struct planned planned;
     struct local local;
 };
 
-/* Static, valid until the next call. */
+/* Returns a static buffer, valid until the next call. */
 static const char *run_path(const struct run *r, const char *name, int64_t attempt)
 {
     static char path[PATH_MAX];
@@ -43,7 +43,7 @@ static const char *run_path(const struct run *r, const char *name, int64_t attem
     return path;
 }
 
-/* --run-dir, else the job's name in the current folder, else the name of its file. */
+/* Chooses --run-dir, or in the current folder the job's name, or the name of its file. */
 static int run_choose_folder(struct run *r, const char *name, struct error *e)
 {
     const char *given = cmd_value(r->args, "run-dir");
@@ -58,11 +58,11 @@ static int run_choose_folder(struct run *r, const char *name, struct error *e)
     if (!given)
         given = strspn(base, ".-") || !*base ? "run" : base;
     if (*given != '/' && !getcwd(current, sizeof current))
-        return error_set_errno(e, errno, "the current folder is not known");
+        return error_set_errno(e, errno, "cannot determine the current folder");
     return file_path(r->folder, e, "%s%s%s", current, *current ? "/" : "", given);
 }
 
-/* Another number of workers is no other job: the workers replan. */
+/* A job with another number of workers is the same job, because the workers replan it. */
 static int run_check_same_job(const struct run *r, const json_t *job, struct error *e)
 {
     json_t *before = json_document_load(run_path(r, "job.json", 0), e);
@@ -71,10 +71,11 @@ static int run_check_same_job(const struct run *r, const json_t *job, struct err
     json_object_set(before, "cluster", json_object_get(job, "cluster"));
     json_object_set(before, "batch_per_worker", json_object_get(job, "batch_per_worker"));
     if (before && !json_equal(before, job))
-        status = error_set(e, ERR_CONFLICT,
-                           "%s has a run of another job, see job.json in it: name another folder "
-                           "with --run-dir",
-                           r->folder);
+        status =
+            error_set(e, ERR_CONFLICT,
+                      "%s contains a run of another job, see its job.json: specify another folder "
+                      "with --run-dir",
+                      r->folder);
     json_decref(before);
     return status;
 }
@@ -90,26 +91,29 @@ static int run_prepare_folder(struct run *r, json_t *job, struct error *e)
         while (!status && access(run_path(r, "attempt", r->attempt + 1), F_OK) == 0)
             r->attempt++;
         if (!status && launcher_local.survivors(&earlier, run_path(r, "attempt", r->attempt)))
-            status = error_set(e, ERR_CONFLICT, "the run in %s still goes on, as process %ld",
-                               r->folder, (long)earlier.members.items[0].pid);
+            status =
+                error_set(e, ERR_CONFLICT, "the run in %s is still in progress, as process %ld",
+                          r->folder, (long)earlier.members.items[0].pid);
         launch_process_close(&earlier);
         if (!status && !resumes)
-            status = error_set(e, ERR_CONFLICT,
-                               "%s has a run of this job: go on from its newest checkpoint with "
-                               "--resume, or name another folder with --run-dir",
-                               r->folder);
+            status =
+                error_set(e, ERR_CONFLICT,
+                          "%s contains a run of this job: continue from its newest checkpoint with "
+                          "--resume, or specify another folder with --run-dir",
+                          r->folder);
     } else if (resumes) {
         status = error_set(e, ERR_NOT_FOUND, "%s has no run to resume", r->folder);
     } else if (rmdir(r->folder) && errno != ENOENT) {
-        status = error_set(e, ERR_CONFLICT,
-                           "%s is not an empty folder: name another one with --run-dir", r->folder);
+        status =
+            error_set(e, ERR_CONFLICT,
+                      "%s is not an empty folder: specify another one with --run-dir", r->folder);
     }
     if (!status)
         status = file_make_dirs(r->folder, e);
     return status ? status : json_file_write(run_path(r, "job.json", 0), job, e);
 }
 
-/* What is known before the first event, with null for what events will set. */
+/* Returns what is known before the first event; values that events will set are null. */
 static json_t *run_describe(const struct run *r)
 {
     const struct plan *plan = r->planned.plan;
@@ -141,7 +145,8 @@ static void run_follow(struct local *l)
         if (!client.json && news == STREAM_EVENT && !l->ended)
             progress_show(&shown, &job);
         if (l->stops == 1 && !stops)
-            fputs("trainctl: stopping after this step; Ctrl-C again stops at once\n", stderr);
+            fputs("trainctl: stopping after this step; press Ctrl-C again to stop at once\n",
+                  stderr);
     }
 }
 
@@ -161,7 +166,7 @@ static int run_conclude(const struct run *r)
     error_set(&e, ERR_INTERNAL, "%s", job.reason);
     if (job_outcome(&job) == 1 && !r->local.explained)
         local_append_log(&r->local, &e);
-    fprintf(stderr, "trainctl: %s\n  The same command with --resume goes on in %s", e.text,
+    fprintf(stderr, "trainctl: %s\n  The same command with --resume continues in %s", e.text,
             r->folder);
     fprintf(stderr, job.checkpoint_step > 0 ? ", from the checkpoint of step %.0f\n" : "\n",
             job.checkpoint_step);
@@ -177,7 +182,7 @@ static int run_start_here(struct run *r, struct error *e)
     if (spec->cluster.launcher != JOB_LAUNCHER_LOCAL)
         status =
             error_set(e, ERR_UNSUPPORTED,
-                      "cluster.launcher is slurm: send the job to a daemon by trainctl submit, "
+                      "cluster.launcher is slurm: send the job to a daemon with trainctl submit, "
                       "or run it here with --set cluster.launcher=local");
     if (!status)
         status = run_choose_folder(r, spec->name, e);
@@ -202,7 +207,7 @@ static int cmd_run(const struct cmd_args *args)
     struct run r = {.args = args};
     struct error e;
 
-    api_hurry(1000); /* for speeds a daemon may have measured */
+    api_hurry(1000); /* to get speeds that a daemon may have measured */
     int code = plan_file(args->operands[0], args, &r.planned);
     if (code == 0 && run_start_here(&r, &e)) {
         code = cmd_fail(&e);
@@ -221,9 +226,9 @@ const struct cmd cmd_run_entry = {
     .help = "train on this machine without a daemon, and show the progress", .example = "trainctl run --set epochs=1 job.json",
     .run = cmd_run, .completion = "file", .operands = {1, 1},
     .options = {
-        OPTION("set", 0, "KEY=VALUE", "change a key of the document first, as in lr.base=0.2", "key"),
-        OPTION("run-dir", 0, "DIR", "the folder for checkpoints, events and log (default: ./NAME, the name of the job or else of FILE)", "file"),
-        OPTION("resume", 0, NULL, "go on from the newest checkpoint of an earlier run in that folder", NULL),
+        OPTION("set", 0, "KEY=VALUE", "change a key of the document first, e.g. lr.base=0.2", "key"),
+        OPTION("run-dir", 0, "DIR", "folder for checkpoints, events and log (default: ./NAME, from the job's name, otherwise from FILE)", "file"),
+        OPTION("resume", 0, NULL, "continue from the newest checkpoint of an earlier run in that folder", NULL),
     },
 };
 /* clang-format on */

@@ -84,7 +84,7 @@ static void show_plan_rows(struct libscols_table *table, const json_t *plan)
         format_count(text, sizeof text, json_integer_value(json_object_get(plan, "train_images"))));
 }
 
-/* "0.12 kWh (measured), 3.2 J per image" */
+/* Formats as "0.12 kWh (measured), 3.2 J per image". */
 static void show_energy_rows(struct libscols_table *table, const struct job *job)
 {
     char text[3 * FORMAT_BYTES], kwh[FORMAT_BYTES], each[FORMAT_BYTES];
@@ -106,7 +106,7 @@ static void show_energy_rows(struct libscols_table *table, const struct job *job
               *job->currency ? " " : "", job->currency);
 }
 
-/* "1.5 s (1.3 s to 1.7 s), actual 1.4 s: 9 % too long" */
+/* Formats as "1.5 s (1.3 s to 1.7 s), actual 1.4 s: 9 % too long". */
 static void show_judged_row(struct libscols_table *table, const char *name, const json_t *judged)
 {
     char value[FORMAT_BYTES], low[FORMAT_BYTES], high[FORMAT_BYTES], actual[FORMAT_BYTES];
@@ -146,7 +146,7 @@ static void show_forecast_rows(struct libscols_table *table, const json_t *forec
     }
 }
 
-/* "expected at step 400 (380 to 420), in 3 min 20 s (2 min 40 s to 4 min 10 s)" */
+/* Formats as "expected at step 400 (380 to 420), in 3 min 20 s (2 min 40 s to 4 min 10 s)". */
 static void show_target_row(struct libscols_table *table, const json_t *target, bool ended)
 {
     const json_t *step = json_object_get(target, "step"),
@@ -175,7 +175,7 @@ static void show_target_row(struct libscols_table *table, const json_t *target, 
                   json_get_number(step, "value", 0), json_get_number(step, "low", 0),
                   json_get_number(step, "high", 0), in);
     else
-        show_add_row(table, name, "not yet known: too few evaluations, or no improvement");
+        show_add_row(table, name, "unknown: too few evaluations, or no improvement");
 }
 
 static void show_starts_row(struct libscols_table *table, const struct job *job)
@@ -213,7 +213,7 @@ static void show_failure_rows(struct libscols_table *table, const struct job *jo
     }
 }
 
-/* "None" is Slurm's word for no reason. */
+/* Slurm prints "None" if there is no reason. */
 static void show_slurm_row(struct libscols_table *table, const json_t *slurm)
 {
     const json_t *id = json_object_get(slurm, "job_id");
@@ -231,7 +231,7 @@ static void show_slurm_row(struct libscols_table *table, const json_t *slurm)
     free(number);
 }
 
-/* The newest three of the last attempt; best effort. */
+/* Shows the newest three of the last attempt; best effort. */
 static void show_straggler_rows(struct libscols_table *table, const struct job *job)
 {
     json_t *answer, *event;

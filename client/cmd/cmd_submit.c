@@ -12,8 +12,8 @@
 #include "common/plan/plan.h"
 #include "common/system/file.h"
 
-/* Asks before a job of more than a day, on a terminal. Errors of the document are left to the
- * submission. */
+/* Asks for confirmation of a job of more than a day, if on a terminal. Errors of the document are
+ * left to the submission. */
 static bool submit_is_confirmed(const struct cmd_args *args, const char *text, size_t bytes)
 {
     struct error ignored;
@@ -58,7 +58,7 @@ static int submit_text(const struct cmd_args *args, const char *text, size_t byt
     return wait || watch ? watch_until_end(id, watch) : 0;
 }
 
-/* The text is sent unchanged, so that line numbers in the daemon's errors are right, unless an
+/* Sends the text unchanged, so that line numbers in the daemon's errors are correct, unless an
  * option or a relative path changes the document. */
 static int submit_read_document(const struct cmd_args *args, char **text, size_t *bytes,
                                 struct error *e)
@@ -76,7 +76,7 @@ static int submit_read_document(const struct cmd_args *args, char **text, size_t
     bool set = args->repeated_count || train || eval;
     json_t *document = json_document_parse(*text, *bytes, &wrong);
     if (!document && !set)
-        return 0; /* left to the daemon to report */
+        return 0; /* the daemon reports it */
     status = document ? document_set_all(document, args, e)
                       : error_set(e, wrong.code, "%s: %s", args->operands[0], wrong.text);
     if (!status && train)
@@ -145,7 +145,8 @@ static json_t *cmd_clone_document_of(const struct cmd_args *args, struct error *
     if (json_is_object(spec))
         document = json_deep_copy(spec);
     else
-        error_set(e, ERR_INTERNAL, "the daemon's answer has no document of job %ld", id);
+        error_set(e, ERR_INTERNAL, "the daemon's answer does not contain the document of job %ld",
+                  id);
     bool changed;
     if (document &&
         (document_set_all(document, args, e) || document_paths_absolute(document, &changed, e))) {
@@ -163,7 +164,7 @@ static int cmd_clone(const struct cmd_args *args)
 
     bool submits = cmd_flag(args, "submit");
     if (!submits && (cmd_flag(args, "wait") || cmd_flag(args, "watch")))
-        return cmd_usage(args->cmd, "--wait and --watch go with --submit");
+        return cmd_usage(args->cmd, "--wait and --watch require --submit");
     json_t *document = cmd_clone_document_of(args, &e);
     if (!document)
         return cmd_fail(&e);

@@ -1,5 +1,5 @@
-/* trainctl sweep FILE | plan FILE | show ID | wait ID | list | cancel ID. A file of such a name is
- * written ./show. */
+/* trainctl sweep FILE | plan FILE | show ID | wait ID | list | cancel ID. A file with one of these
+ * names must be written as ./show. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -77,7 +77,7 @@ static void sweep_show(const json_t *sweep)
     bool has_reasons = false;
     size_t i;
 
-    print_prose("sweep %lld %s%s%s%s%s, the best first", json_get_integer(sweep, "id", 0),
+    print_prose("sweep %lld %s%s%s%s%s, best first", json_get_integer(sweep, "id", 0),
                 json_get_text(sweep, "name", ""), *json_get_text(sweep, "name", "") ? " " : "",
                 json_get_text(sweep, "state", ""), *json_get_text(sweep, "reason", "") ? ": " : "",
                 json_get_text(sweep, "reason", ""));
@@ -178,8 +178,7 @@ static void sweep_plan(const json_t *plan)
     puts("");
     if (json_get_integer(plan, "jobs_without_speed", 0) > 0)
         puts("time        not yet known");
-    sweep_plan_line(plan, "seconds", "time", format_duration,
-                    ", if no other job competes for the slots");
+    sweep_plan_line(plan, "seconds", "time", format_duration, ", if no other job uses the slots");
     sweep_plan_line(plan, "slot_hours", "slot-hours", format_number, "");
     sweep_plan_line(plan, "node_hours", "node-hours", format_number, "");
     sweep_plan_line(plan, "kwh", "energy", format_number, " kWh (estimate)");
@@ -189,10 +188,10 @@ static void sweep_plan(const json_t *plan)
         print_wrapped(stdout, "warning: ", 2, json_string_value(warning));
 }
 
-/* The text is sent unchanged if it has no relative path. */
+/* Sends the text unchanged unless it contains a relative path. */
 static int sweep_post(const char *path, const char *file, json_t **answer, struct error *e)
 {
-    struct error ignored; /* left to the daemon to report */
+    struct error ignored; /* the daemon reports it */
     bool changed = false;
     size_t bytes;
     char *text;
@@ -226,7 +225,7 @@ static bool sweep_runs(const json_t *sweep)
     return false;
 }
 
-/* The stream has the ends of jobs; the sweep ends shortly after the last one, so it is polled. */
+/* The stream reports the ends of jobs. The sweep ends shortly after the last, so poll it. */
 static int sweep_wait(const char *path, json_t **answer, struct error *e)
 {
     static const double looks[] = {0.2, 1, 3, 10};

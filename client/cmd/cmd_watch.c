@@ -63,7 +63,7 @@ static int watch_queue(void)
     return news < 0 ? cmd_fail(&e) : 0; /* main reports a failed write */
 }
 
-/* Other signals than SIGINT end the process as usual, so that the shell sees which. */
+/* Signals other than SIGINT terminate the process by that signal, so that the shell sees which. */
 static int watch_interrupted(int end, long id)
 {
     if (end == VIEW_SIGNALLED && screen_signal() != SIGINT) {
@@ -76,7 +76,7 @@ static int watch_interrupted(int end, long id)
 }
 
 #define NO_VIEW  (-1) /* the terminal cannot be used: print lines */
-#define JOB_DONE (-2) /* only the outcome is left to print */
+#define JOB_DONE (-2) /* only the outcome remains to be printed */
 
 static int watch_view(long id)
 {
@@ -120,7 +120,7 @@ static int cmd_wait(const struct cmd_args *args)
     int code = 0;
 
     int status = cmd_job_ids(args, ids, &e);
-    /* all are checked at once, rather than when the first job has ended */
+    /* Check all of them at once rather than when the first job has ended. */
     for (int i = 0; i < args->operand_count && args->operand_count > 1 && !status; i++) {
         status = job_fetch(ids[i], &json, &job, &e);
         json_decref(json);

@@ -2,6 +2,6 @@
 
 #include <stdbool.h>
 
-/* Prints how the job ended. progress: shows its progress, on a terminal in full screen. Returns the
- * exit code: the job's outcome, or that of an error, which was printed. */
+/* Waits until the job ends and prints how it ended. progress: also shows its progress, full-screen
+ * on a terminal. Returns the exit code: the job's outcome, or that of an error (printed). */
 int watch_until_end(long id, bool progress);

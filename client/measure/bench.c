@@ -147,7 +147,7 @@ int bench_run(const struct job_spec *spec, struct bench *bench, struct error *e)
     struct stream_event event;
 
     if (!status && !mkdtemp(dir))
-        status = error_set_errno(e, errno, "cannot make the folder %s", dir);
+        status = error_set_errno(e, errno, "cannot create the folder %s", dir);
     if (!status)
         status = file_path(path, e, "%s/job.json", dir);
     if (!status)

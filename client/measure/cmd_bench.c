@@ -15,7 +15,7 @@
 
 #define STEPS_DEFAULT "5"
 
-/* Options that are keys of the job document. Without a fallback the key's own default applies,
+/* Options that set keys of the job document. Without a fallback, the key's own default applies,
  * which may depend on the network. */
 static const struct {
     const char *option, *pointer, *fallback;
@@ -60,7 +60,7 @@ static json_t *bench_make_document(const struct cmd_args *args, long steps)
     json_set_at(d, "/checkpoint/disable", json_true());
     json_set_at(d, "/lr/warmup_epochs", json_integer(0));
     json_set_at(d, "/lr/scaling",
-                json_string("none")); /* random labels: large batches must not diverge */
+                json_string("none")); /* with random labels, large batches must not diverge */
     json_set_at(d, "/lr/base", json_number(0.001));
     if (eval) {
         json_set_at(d, "/data/eval", json_string("synthetic"));
@@ -104,7 +104,7 @@ static int bench_make_spec(const struct cmd_args *args, struct run *r, struct er
         status = bench_refuse(&problems, e);
     else if (job_spec_leaves_workers(r->spec))
         status = error_set(e, ERR_USAGE,
-                           "--workers must be 1 or more: a bench measures what is "
+                           "--workers must be 1 or more: a bench measures exactly what is "
                            "asked for");
     json_decref(document);
     problems_clear(&problems);
@@ -144,7 +144,7 @@ static void bench_warn_of_crowding(const struct job_spec *s)
 
     if (wanted > cores)
         fprintf(stderr,
-                "trainctl: warning: %lld threads share %lld core%s, so the figures mean little; "
+                "trainctl: warning: %lld threads share %lld core%s, so the results are unreliable; "
                 "--workers times --threads should not exceed the cores\n",
                 (long long)wanted, (long long)cores, plural(cores));
 }

@@ -1,8 +1,6 @@
-/*
- * trainctl scale: measures a job on several numbers of workers, or machines, and compares with
- * what `trainctl predict` would derive from the first measurement. Over machines it also
- * measures the network.
- */
+/* trainctl scale: measures a job with several numbers of workers, or on several machines, and
+ * compares the results with what `trainctl predict` derives from the first measurement. Across
+ * machines it also measures the network. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,7 +41,7 @@ struct scaling {
     int64_t batch;
     int64_t workers[POINTS_MAX];
     int count;
-    int64_t per_node; /* workers of a machine, if points are machines; 0: all on this one */
+    int64_t per_node; /* workers per machine if points are machines; 0: one machine */
     struct plan_network network;
     double load;
     bool ways[WAYS];
@@ -96,7 +94,7 @@ static int scale_check_nodes(struct scaling *s, struct error *e)
 
     if (s->workers[0] != 1)
         return error_set(e, ERR_USAGE,
-                         "--nodes must begin with 1: the others are predicted from it");
+                         "--nodes must begin with 1, from which the others are predicted");
     for (int i = 0; i < s->count; i++)
         if (s->workers[i] > most)
             return error_set(e, ERR_INVALID,
@@ -113,8 +111,8 @@ static int scale_check_batch(const struct scaling *s, struct error *e)
     for (int i = 0; s->ways[STRONG] && i < s->count; i++)
         if (s->global_batch % s->workers[i])
             return error_set(e, ERR_INVALID,
-                             "strong scaling shares the document's global batch of %lld out, "
-                             "which %lld workers cannot do evenly: change batch_per_worker, or "
+                             "strong scaling divides the document's global batch of %lld, "
+                             "which %lld workers cannot share evenly: change batch_per_worker, or "
                              "measure --weak",
                              (long long)s->global_batch, (long long)s->workers[i]);
     return 0;
@@ -142,7 +140,7 @@ static void scale_make_short(struct scaling *s, long steps)
     spec->checkpoint.disable = true;
     spec->profile.has_steps = false;
     spec->eval.has_target_top1 = spec->eval.stop_at_target = spec->eval.predictions = false;
-    spec->lr.warmup_epochs = 0; /* random labels must not diverge */
+    spec->lr.warmup_epochs = 0; /* must not diverge on random labels */
     spec->lr.scaling = JOB_SCALING_NONE;
     spec->lr.base = 0.001;
     spec->lr.has_start = false;
@@ -158,8 +156,8 @@ static void scale_take_workers(struct job_spec *spec, const struct scaling *s, i
     spec->data.train_images = batch * workers * spec->steps;
 }
 
-/* Runs that sum after backward, in small and in large buckets, differ only in the number of rounds.
- * A result that is no valid constant is not kept. */
+/* Measures runs that sum after backward, in small and in large buckets, which differ only in the
+ * number of rounds. Discards a result that is not a valid constant. */
 static int scale_measure_network(struct scaling *s, double in_memory, struct error *e)
 {
     static const int64_t buckets[] = {256 << 10, 8 << 20};
@@ -303,7 +301,7 @@ static void scale_show_table(const struct scaling *s, enum way way)
         table_setf(line, 6, "%+.1f %%", 100 * (p->predicted.value / p->images_per_sec - 1));
     }
     printf("%s scaling, %s\n", way_names[way],
-           way == STRONG ? "the global batch stays" : "each worker keeps its batch");
+           way == STRONG ? "constant global batch" : "constant batch per worker");
     table_finish(table);
 }
 
@@ -423,7 +421,7 @@ static int cmd_scale(const struct cmd_args *args)
     } else if ((code = document_open(args->operands[0], args, &s.spec)) == 0) {
         if (job_spec_leaves_workers(s.spec))
             code = cmd_usage(args->cmd,
-                             "cluster.workers_per_node is 0, so the global batch is not known: "
+                             "cluster.workers_per_node is 0, so the global batch is unknown: "
                              "add --set cluster.workers_per_node=N");
         else if (scale_measure(args, &s, &e))
             code = cmd_fail(&e);
@@ -441,7 +439,7 @@ static int cmd_scale(const struct cmd_args *args)
 /* clang-format off */
 const struct cmd cmd_scale_entry = {
     .name = "scale", .synopsis = "--workers N,N... | --nodes 1,N... [--strong|--weak] [--steps N] [--set KEY=VALUE...] FILE|-",
-    .help = "measure how a job scales on this machine, or over machines", .example = "trainctl scale --workers 1,2 job.json",
+    .help = "measure how a job scales on this machine or across machines", .example = "trainctl scale --workers 1,2 job.json",
     .run = cmd_scale, .completion = "file", .operands = {1, 1},
     .options = {
         OPTION("set", 0, "KEY=VALUE", "change a key of the document first, e.g. batch_per_worker=32", "key"),

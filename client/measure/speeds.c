@@ -58,8 +58,8 @@ int speeds_choose_workers(struct job_spec *spec, const struct cmd_args *args,
     if (!node.cores && job_spec_leaves_workers(spec))
         return error_set(
             e, ERR_USAGE,
-            "cluster.workers_per_node is 0, and the number of cores per node is not known "
-            "here: give it with --node-cores N");
+            "cluster.workers_per_node is 0, and the number of cores per node is unknown "
+            "here: specify it with --node-cores N");
     if (!node.cores || (spec->cluster.threads_per_worker > 0 && !job_spec_leaves_workers(spec)))
         return 0;
     inputs->node_cores = node.cores;
@@ -86,7 +86,7 @@ struct plan_sample speeds_sample(const struct job_spec *spec, const struct bench
     };
 }
 
-/* Best effort: the daemon then predicts from the same speed, but is not required. */
+/* Best effort: lets the daemon predict from the same speed; a daemon is not required. */
 static void speeds_tell_daemon(const char *key, const struct plan_sample *sample)
 {
     json_t *body = speed_sample_to_json(sample), *answer = NULL;
@@ -111,7 +111,7 @@ void speeds_keep(const struct job_spec *spec, const struct bench *bench)
         !speed_sample_is_sound(&sample))
         return;
     if (speed_cache_add(speed_key(spec, threads, key), &sample, &e))
-        fprintf(stderr, "trainctl: warning: predictions will not know of this: %s\n", e.text);
+        fprintf(stderr, "trainctl: warning: predictions will not use this speed: %s\n", e.text);
     speeds_tell_daemon(key, &sample);
 }
 

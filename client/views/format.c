@@ -33,7 +33,7 @@ char *format_duration(char *text, size_t bytes, double seconds)
     return text;
 }
 
-/* Three significant digits, never in exponents: 8.35, 64.1, 212. */
+/* Formats three significant digits, never with an exponent: 8.35, 64.1, 212. */
 static const char *format_digits3(char *text, size_t bytes, double value)
 {
     snprintf(text, bytes, "%.*f", value < 9.995 ? 2 : value < 99.95 ? 1 : 0, value);

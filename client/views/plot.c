@@ -79,10 +79,10 @@ char *plot_spark(char *text, size_t bytes, const struct plot_points *points, int
 
 struct plot {
     struct range x, y;
-    int columns, rows, gutter; /* of the grid, in cells; of the labels, in columns */
+    int columns, rows, gutter; /* size of the grid in cells; width of the labels in columns */
     bool utf8, axis;
-    unsigned char *cells; /* (rows, columns): dots in braille's numbering */
-    char *marks;          /* (rows, columns): letters over them, or '\0' */
+    unsigned char *cells; /* (rows, columns): dots in braille numbering */
+    char *marks;          /* (rows, columns): letters drawn over them, or '\0' */
     char line[LINE_BYTES];
 };
 

@@ -68,7 +68,7 @@ char *progress_bar(char *text, size_t bytes, double share, int columns, bool utf
     return text;
 }
 
-/* Text after a semicolon or in parentheses is an estimate, which changes often. */
+/* Ignores text after a semicolon or in parentheses, which is an estimate and changes often. */
 static bool progress_same_reason(const char *a, const char *b)
 {
     size_t length = strcspn(a, ";(");

@@ -18,7 +18,8 @@
 #define TEXT_MAX 4096
 
 static SCREEN *terminal;
-static int signals = -1, both = -1; /* the signalfd; an epoll fd of it and stdin */
+static int signals = -1,
+           both = -1; /* signals: a signalfd; both: an epoll descriptor for it and stdin */
 static int fatal_signal;
 static sigset_t signals_before;
 
@@ -50,7 +51,7 @@ static int screen_take_signals(struct error *e)
     struct epoll_event news = {.events = EPOLLIN, .data.fd = signals};
     if (signals < 0 || both < 0 || epoll_ctl(both, EPOLL_CTL_ADD, STDIN_FILENO, &keys) ||
         epoll_ctl(both, EPOLL_CTL_ADD, signals, &news))
-        return error_set_errno(e, errno, "the terminal cannot be watched for keys");
+        return error_set_errno(e, errno, "cannot read keys from the terminal");
     return 0;
 }
 
@@ -93,7 +94,7 @@ int screen_open(struct error *e)
     terminal = newterm(NULL, stdout, stdin);
     if (!terminal) {
         screen_leave_signals();
-        return error_set(e, ERR_UNSUPPORTED, "terminals of the kind \"%s\" are not known here",
+        return error_set(e, ERR_UNSUPPORTED, "terminal type \"%s\" is unknown on this machine",
                          getenv("TERM") ? getenv("TERM") : "");
     }
     screen_set_up_terminal();
@@ -176,8 +177,8 @@ void screen_show(void)
     refresh();
 }
 
-/* Converts text to at most this many columns, with a mark at the end if it was cut; control
- * characters and invalid bytes become '?'. Returns the columns used. */
+/* Converts text to at most this many columns, with a mark at the end if it was truncated; control
+ * characters and invalid bytes become '?'. Returns the number of columns used. */
 static int screen_fit(const char *text, int columns, wchar_t *out)
 {
     mbstate_t state = {0};

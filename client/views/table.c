@@ -14,7 +14,7 @@
 #include "client/views/print.h"
 #include "common/xalloc.h"
 
-/* Marks the headings of spare columns, as libsmartcols has no such flag. */
+/* Marks the headings of spare columns, because libsmartcols has no such flag. */
 static char table_spare;
 
 void table_column(struct libscols_table *table, const char *heading, int flags)
@@ -67,8 +67,8 @@ void table_set(struct libscols_line *line, size_t i, const char *text)
     scols_line_set_data(line, i, text);
 }
 
-/* Width of the first character as libsmartcols prints it: bytes not printable in the locale become
- * \xHH. *bytes: its length. */
+/* Returns the width of the first character as printed by libsmartcols, which writes bytes not
+ * printable in the locale as \xHH. *bytes: its length. */
 static int table_width_of_one(const char *text, size_t left, size_t *bytes)
 {
     mbstate_t state = {0};
@@ -129,7 +129,7 @@ static size_t table_bytes_in(const char *word, size_t bytes, int room)
     return fit;
 }
 
-/* Existing line breaks stay. */
+/* Keeps existing line breaks. */
 void table_set_wrapped(struct libscols_line *line, size_t i, const char *text, int room)
 {
     char *wrapped = NULL;
@@ -196,7 +196,7 @@ void table_set_color(struct libscols_line *line, size_t i, const char *color)
 struct fit {
     struct libscols_table *table;
     size_t lines, columns;
-    int *width; /* as printed; hidden: -FIT_BETWEEN */
+    int *width; /* printed width; if hidden: -FIT_BETWEEN */
 };
 
 static const char *table_fit_text(const struct fit *fit, size_t line, size_t i)
@@ -247,7 +247,7 @@ static void table_fit_hide(struct fit *fit, size_t i)
     fit->width[i] = -FIT_BETWEEN;
 }
 
-/* Keeps the first column, the subject of a line. */
+/* Keeps the first column, which names the subject of the line. */
 static void table_fit_hide_silent(struct fit *fit)
 {
     for (size_t i = 1; i < fit->columns; i++) {

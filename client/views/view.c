@@ -22,23 +22,24 @@
 
 #define DRAW_SECONDS  0.1
 #define TICK_SECONDS  1.0
-#define READ_SECONDS  0.3 /* after a change of state, as others may follow */
-#define STALE_SECONDS 3.0 /* after a step, for the time left */
+#define READ_SECONDS  0.3 /* after a change of state, because others may follow */
+#define STALE_SECONDS 3.0 /* age at which the time left is read again after a step */
 
 struct view {
     void *context;
     struct stream *stream;
-    struct local *local; /* the run of trainctl itself; NULL: a job of the daemon */
+    struct local *local; /* run of trainctl itself; NULL: a job of the daemon */
     void (*draw)(void *context);
     void (*take)(void *context, const struct stream_event *event);
-    int (*key)(void *context, int key);          /* returns a view_end */
-    int (*read)(void *context, struct error *e); /* polls the daemon; a view_end, or -code */
+    int (*key)(void *context, int key); /* returns a view_end */
+    int (*read)(void *context,
+                struct error *e); /* polls the daemon; returns a view_end, or -code */
 
     bool lost;
-    bool stale; /* something happened that the stream does not contain */
+    bool stale; /* something happened that the stream does not report */
     bool dirty;
     double read_at, drawn_at;
-    long confirm; /* the job to cancel if the next key is y; 0: none */
+    long confirm; /* job to cancel if the next key is y; 0: none */
     char message[256];
 };
 
@@ -67,7 +68,7 @@ static int view_take_keys(struct view *v)
     return end;
 }
 
-/* Only the stream decides that the daemon is lost, so an unanswered poll is no error. */
+/* Only the stream decides that the daemon is lost, so a failed poll is not an error. */
 static int view_read_again(struct view *v, struct error *e)
 {
     v->stale = false;
@@ -223,7 +224,7 @@ bool view_event_words(const struct stream_event *event, char *text, size_t bytes
     return true;
 }
 
-#define POINTS_MAX   2048 /* of a curve; when full, pairs are averaged */
+#define POINTS_MAX   2048 /* per curve; when full, pairs are averaged */
 #define POINTS_ASKED 512
 #define NEWS_MAX     64
 #define NEWS_BACK    2000
@@ -237,7 +238,7 @@ struct curve {
 struct job_view {
     struct view view;
     long id;
-    bool stay; /* after the job has ended */
+    bool stay; /* remain after the job has ended */
     json_t *json;
     struct job job;
     struct curve loss, rate;
@@ -313,7 +314,7 @@ static void view_job_handle(void *context, const struct stream_event *event)
     if (view_event_words(event, v->news[v->news_count % NEWS_MAX], sizeof v->news[0]))
         v->news_count++;
     double step = json_number_value(json_object_get(event->body, "step"));
-    if (!(step < v->job.step)) /* events older than the polled state come again */
+    if (!(step < v->job.step)) /* events older than the polled state are repeated */
         job_take_event(&v->job, event->type, event->body);
     if (strcmp(event->type, "step") != 0)
         return;
@@ -468,7 +469,7 @@ static void view_job_draw(void *context)
     if (v->rate.count > 1 && row < rows - 3)
         row = view_job_draw_curve("images/s", &v->rate, row, left * 6 / 20) + 1;
     view_job_draw_news(v, row, rows - 1 - row);
-    view_footer(&v->view, v->view.local ? "c stop, to go on later"
+    view_footer(&v->view, v->view.local ? "c stop, to resume later"
                           : v->stay     ? "q back  c cancel the job"
                                         : "q quit  c cancel the job");
 }
@@ -490,7 +491,7 @@ int view_job(long id, bool stay, struct local *local, struct error *e)
     int end = local ? 0 : stream_newest(&newest, e);
     if (end == 0)
         end = view_job_read(v, e);
-    if (end == VIEW_STAY && !local) { /* earlier events are the news */
+    if (end == VIEW_STAY && !local) { /* earlier events are news in this case */
         view_job_read_curves(v);
         snprintf(path, sizeof path, "/v1/jobs/%ld/events", id);
         v->view.stream = stream_create(path, newest > NEWS_BACK ? newest - NEWS_BACK : 0);
@@ -512,8 +513,8 @@ struct queue_view {
     json_t *live, *ended; /* the daemon's answers, from which the jobs borrow */
     struct job jobs[3 * LIMIT];
     int count, running, queued;
-    long long slots, slots_used; /* of all nodes; slots 0: unknown */
-    long selected;               /* a job's id; 0: none yet */
+    long long slots, slots_used; /* on all nodes; slots 0: unknown */
+    long selected;               /* id of the selected job; 0: none yet */
     int top;
 };
 
@@ -522,7 +523,7 @@ static int view_queue_group(const struct job *job)
     return job_ended(job) ? 2 : strcmp(job->state, "queued") == 0 ? 1 : 0;
 }
 
-/* Running, then queued, then ended jobs; queued ones in order of start, others newest first. */
+/* Sorts running, queued, then ended jobs; queued ones by order of start, others newest first. */
 static int view_queue_by_group(const void *a, const void *b)
 {
     const struct job *x = a, *y = b;
@@ -671,7 +672,8 @@ static void view_queue_draw_title(const struct queue_view *v)
 }
 
 struct layout {
-    int name, state, bar, done, top1, speed, left, reason; /* speed, reason 0: no room */
+    int name, state, bar, done, top1, speed, left,
+        reason; /* widths of columns; speed, reason 0: no space */
 };
 
 static struct layout view_queue_layout_of(int columns)

@@ -17,7 +17,8 @@ static int job_archive_add(struct job_archive_files *files, struct job_archive_f
                            const char *name, struct error *e)
 {
     file.name = xstrdup(name);
-    array_add(files->items, files->count, files->room) = file; /* which frees it in any case */
+    array_add(files->items, files->count, files->room) =
+        file; /* libarchive takes ownership even on failure */
     return files->count <= JOB_ARCHIVE_FILES
                ? 0
                : error_set(e, ERR_TOO_LARGE, "the run has more than %d files", JOB_ARCHIVE_FILES);
@@ -33,7 +34,7 @@ int job_archive_add_text(struct job_archive_files *files, const char *name, cons
     return job_archive_add(files, file, name, e);
 }
 
-/* 0 with *got, or an errno. */
+/* Returns 0 with *got, or an errno. */
 static int job_archive_read_piece(int fd, char *piece, uint64_t from, size_t wanted, ssize_t *got)
 {
     do
@@ -53,7 +54,7 @@ static int job_archive_digest_fd(int fd, uint64_t bytes, char hex[DIGEST_BYTES])
         size_t wanted = bytes - at < PIECE_BYTES ? (size_t)(bytes - at) : PIECE_BYTES;
         failed = job_archive_read_piece(fd, piece, at, wanted, &got);
         if (!failed && got == 0)
-            failed = EIO; /* it has become shorter */
+            failed = EIO; /* it has been truncated */
         if (!failed)
             digest_add(d, piece, (size_t)got);
     }
@@ -166,7 +167,7 @@ static int job_archive_write_fd(struct archive *a, const struct job_archive_file
     return status || strcmp(hex, f->hex) == 0 ? status : job_archive_changed(f, e);
 }
 
-/* Bytes appended since are left out. */
+/* Leaves out bytes appended since the file was added. */
 static int job_archive_write_file(struct archive *a, const struct job_archive_files *files,
                                   const struct job_archive_file *f, struct error *e)
 {
@@ -174,7 +175,7 @@ static int job_archive_write_file(struct archive *a, const struct job_archive_fi
 
     if (fd < 0)
         return errno == ENOENT ? job_archive_changed(f, e)
-                               : error_set_errno(e, errno, "cannot open %s again", f->name);
+                               : error_set_errno(e, errno, "cannot reopen %s", f->name);
     int status = job_archive_write_fd(a, f, fd, e);
     if (f->fd < 0)
         close(fd);
@@ -206,7 +207,7 @@ static char *job_archive_manifest(const struct job_archive_files *files, json_t 
     return must_alloc(json_dumps(manifest, JSON_INDENT(1) | JSON_REAL_PRECISION(17)));
 }
 
-/* No time in gzip's header: the same job gives the same bytes. */
+/* Writes no time into gzip's header, so that the same job gives the same bytes. */
 static int job_archive_open(struct archive *a, int out, struct error *e)
 {
     if (archive_write_set_format_pax_restricted(a) != ARCHIVE_OK ||

@@ -11,7 +11,7 @@
 
 #define BENCHMARK  "resnet"
 #define EPOCHS_MAX 10000
-#define NOISE      1e-6 /* of an epoch: events have nine digits */
+#define NOISE      1e-6 /* in epochs: events have nine digits */
 
 enum kind { POINT, START, END };
 static const char *const kinds[] = {
@@ -19,7 +19,7 @@ static const char *const kinds[] = {
 
 struct line {
     double t;
-    size_t order; /* of lines of the same moment */
+    size_t order; /* among lines of the same time */
     char *text;
 };
 
@@ -37,16 +37,16 @@ struct mllog {
     size_t count, room;
     struct eval *evals;
     size_t eval_count, eval_room;
-    double starting;                     /* the newest attempt */
+    double starting;                     /* start of the newest attempt */
     double started, run_start, run_stop; /* 0: not yet */
-    double ttt_seconds;                  /* NAN: not known */
-    bool ended;                          /* the workers came to the end of the run */
-    bool success;                        /* with the accuracy that was asked for */
+    double ttt_seconds;                  /* NAN: unknown */
+    bool ended;                          /* the workers reached the end of the run */
+    bool success;                        /* with the target accuracy */
     struct error *e;
     int status;
 };
 
-/* Takes over value and metadata, which may be NULL. */
+/* Takes ownership of value and metadata, which may be NULL. */
 static void mllog_put(struct mllog *m, double t, enum kind kind, const char *key, json_t *value,
                       json_t *metadata, int line)
 {
@@ -96,9 +96,9 @@ static double mllog_number_in(const json_t *object, const char *path)
     return number;
 }
 
-/* sgd_opt_momentum, opt_adam_beta_1 */
+/* MLPerf keys of optimizer settings, for example sgd_opt_momentum and opt_adam_beta_1. */
 static const struct {
-    const char *of; /* optimisers, by optimizer.name; NULL: all */
+    const char *of; /* values of optimizer.name that have this key; NULL: all */
     const char *key;
     bool of_plan;
     const char *path;
@@ -113,7 +113,7 @@ static const struct {
     {NULL,           "opt_weight_decay",                false, "optimizer.weight_decay"},
 };
 
-/* Of poly, without warm-up, and of step. */
+/* Only for poly; excludes warm-up. */
 static void mllog_put_decay(struct mllog *m, double t, const char *prefix)
 {
     json_t *decay = mllog_lookup(m->spec, "lr.decay");
@@ -207,8 +207,8 @@ static void mllog_take_state(struct mllog *m, const json_t *body, double t)
         m->started = t;
 }
 
-/* Time never pauses for a resumed run, which evaluates again behind its checkpoint. An attempt
- * without a checkpoint begins the run anew. */
+/* Time continues for a resumed run, which evaluates again after its checkpoint. An attempt without
+ * a checkpoint starts the run from the beginning. */
 static void mllog_take_run_start(struct mllog *m, const json_t *body, double t)
 {
     json_int_t step = json_get_integer(body, "resumed_step", 0);
@@ -258,7 +258,7 @@ static bool mllog_add_event(void *context, const struct store_event_row *row)
     return m->status == 0;
 }
 
-/* End of the first evaluation at the target, else of the last; 0: none. */
+/* Returns the end of the first evaluation that met the target, or of the last one; 0: none. */
 static double mllog_decided_at(const struct mllog *m)
 {
     double target = mllog_number_in(m->spec, "eval.target_top1");
@@ -269,10 +269,10 @@ static double mllog_decided_at(const struct mllog *m)
     return m->eval_count ? m->evals[m->eval_count - 1].t : 0;
 }
 
-/* Time to train after run_start, or the end of an aborted run; clocks differ, so it is kept between
- * the deciding evaluation and the workers' end. Training behind the target stays in the log:
- * MLPerf's checker wants everything after run_start and one run_stop, and counts epochs up to it.
- */
+/* Writes run_stop after the time to train since run_start, or at the end of an aborted run. As
+ * clocks differ, its time is kept between the deciding evaluation and the workers' end. Training
+ * after the target stays in the log: MLPerf's checker requires everything after run_start and
+ * exactly one run_stop, and counts epochs up to it. */
 static void mllog_put_run_stop(struct mllog *m)
 {
     double t = m->run_stop;
@@ -287,7 +287,7 @@ static void mllog_put_run_stop(struct mllog *m)
 }
 
 struct place {
-    int64_t step; /* 0: there is none */
+    int64_t step; /* 0: none */
     double epoch, t;
 };
 
@@ -296,7 +296,7 @@ static void mllog_keep_place(void *context, const struct store_metric_part *part
     *(struct place *)context = (struct place){part->step, part->epoch, part->t};
 }
 
-/* From this step on; steps behind the job's own are of an attempt that fell back. */
+/* Finds the first step from here on. Steps after the job's own were rolled back. */
 static int mllog_find_step(struct mllog *m, int64_t from, struct place *place)
 {
     *place = (struct place){0};
@@ -307,8 +307,8 @@ static int mllog_find_step(struct mllog *m, int64_t from, struct place *place)
     return status;
 }
 
-/* Last step of epoch n, by doubling strides and bisection over stored steps: the plan is of the
- * newest attempt only, and epochs may end within a step. */
+/* Finds the last step of epoch n by doubling strides and bisection over stored steps: the plan
+ * describes only the newest attempt, and epochs may end within a step. */
 static int mllog_find_epoch_end(struct mllog *m, int64_t from, int64_t n, struct place *end)
 {
     int64_t low = from, high = m->job->step + 1, stride = 1;
@@ -335,7 +335,7 @@ static void mllog_put_epoch(struct mllog *m, enum kind kind, int64_t number, dou
         json_pack("{s:I}", "epoch_num", (json_int_t)number));
 }
 
-/* The last partial epoch ends with a complete run and stays open otherwise. */
+/* The last partial epoch ends with a complete run; otherwise it stays open. */
 static int mllog_put_last_epoch(struct mllog *m, int64_t number, int64_t first, double begin)
 {
     struct place last;

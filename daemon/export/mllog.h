@@ -1,5 +1,5 @@
-/* MLPerf's log of a job (mlcommons/training_policies, "Required logging"), from the store: a
- * resumed run has each step once. */
+/* Exports the MLPerf log of a job (mlcommons/training_policies, "Required logging") from the store,
+ * so a resumed run has each step once. */
 #pragma once
 
 #include <stdio.h>
@@ -7,5 +7,5 @@
 #include "common/error.h"
 #include "daemon/store/job_row.h"
 
-/* ":::MLLOG {json}" lines by time. */
+/* Writes ":::MLLOG {json}" lines, ordered by time. */
 int export_mllog(struct store *store, const struct store_job *job, FILE *out, struct error *e);

@@ -9,7 +9,7 @@
 #include "daemon/export/tensorboard.h"
 #include "daemon/store/metric.h"
 
-#define STEPS_EXACT 20000 /* longer series are told by the means of their parts */
+#define STEPS_EXACT 20000 /* longer series are reduced to means */
 #define HPARAMS_MAX 128
 #define VALUES_MAX  8
 #define FLOAT_TYPE  1 /* DT_FLOAT */
@@ -19,8 +19,8 @@ struct board {
     FILE *out;
     struct error *e;
     int status;
-    int64_t every_steps, last_step;  /* tensorboard.every_steps; the last one written */
-    struct store_metric_part before; /* the last one seen */
+    int64_t every_steps, last_step;  /* tensorboard.every_steps; the last step written */
+    struct store_metric_part before; /* the last part seen */
 };
 
 static void tensorboard_write_event(struct board *b, const Tensorboard__Event *event)
@@ -171,7 +171,7 @@ static void tensorboard_add_hparams(struct hparams *h, json_t *object, const cha
     }
 }
 
-/* As they are now; tags as a text. */
+/* Adds the current labels, tags as a single string. */
 static void tensorboard_add_labels(json_t *spec, const struct store_job *job)
 {
     json_t *tags = job->tags ? json_loads(job->tags, 0, NULL) : NULL, *tag, *text = NULL;
@@ -190,7 +190,7 @@ static void tensorboard_add_labels(json_t *spec, const struct store_job *job)
     json_decref(tags);
 }
 
-/* Plug-ins want a tensor whatever they hold. */
+/* TensorBoard's plug-ins expect a tensor, whatever it contains. */
 static void tensorboard_write_tensor(struct board *b, double t, const char *tag,
                                      const char *plugin_name, ProtobufCBinaryData content,
                                      Tensorboard__Tensor *tensor)
@@ -248,7 +248,7 @@ static void tensorboard_write_hparams(struct board *b, const struct store_job *j
     tensorboard_add_hparams(h, spec, "");
     json_int_t every =
         json_integer_value(json_object_get(json_object_get(spec, "tensorboard"), "every_steps"));
-    b->every_steps = every > 0 ? every : 1; /* jobs of older versions have none */
+    b->every_steps = every > 0 ? every : 1; /* jobs of older versions do not set it */
     snprintf(name, sizeof name, "job-%lld", (long long)job->id);
     start.n_hparams = h->count;
     start.hparams = h->pointers;

@@ -1,4 +1,4 @@
-/* A job as a TensorBoard event file, from the store: a resumed run has each step once. */
+/* Exports a job as a TensorBoard event file from the store, so a resumed run has each step once. */
 #pragma once
 
 #include <stdio.h>
@@ -8,6 +8,6 @@
 
 #define EXPORT_TENSORBOARD_NAME "events.out.tfevents.%lld.job-%lld" /* created_at, id */
 
-/* Means beyond 20,000 steps. */
+/* Series of more than 20,000 steps are reduced to means. */
 int export_tensorboard(struct store *store, const struct store_job *job, FILE *out,
                        struct error *e);

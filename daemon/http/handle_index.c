@@ -9,9 +9,9 @@
 #define LINE_LIMIT_BYTES ((size_t)64 << 10)
 
 struct curl_server {
-    const char *socket; /* path of the unix socket; NULL: over TCP */
+    const char *socket; /* path of the unix socket; NULL: TCP */
     const char *scheme, *host;
-    bool token; /* requests need one: $TRAINCTL_TOKEN */
+    bool token; /* requests need a token: $TRAINCTL_TOKEN */
 };
 
 static const json_t *index_example(const struct route *route, const json_t *doc)
@@ -82,7 +82,8 @@ static void index_put_path(struct buffer *out, const struct route *route, const 
     }
 }
 
-/* doc: the route in schema/api; NULL: not described. The caller frees it; NULL: no memory. */
+/* doc: the route's description in schema/api, or NULL. The caller frees the result; NULL: out of
+ * memory. */
 static char *index_curl_line(const struct route *route, const json_t *doc,
                              const struct curl_server *server)
 {
@@ -154,7 +155,7 @@ int handle_index(const struct request *q, struct reply *r, struct error *e)
         .scheme = q->config->tls_certificate && !q->on_socket ? "https" : "http",
         .host = q->on_socket ? "localhost"
                 : right      ? q->host
-                             : q->config->listen, /* an invalid Host is not repeated */
+                             : q->config->listen, /* do not repeat an invalid Host */
         .token = q->config->require_token,
     };
     json_t *docs[DOCS_MAX] = {0}, *list = json_array();

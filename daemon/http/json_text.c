@@ -69,7 +69,7 @@ static void json_text_add_escaped(struct json_text *t, unsigned char c)
 void json_text_string(struct json_text *t, const char *key, const char *value)
 {
     if (value && !json_text_is_ascii(value)) {
-        json_text_value(t, key, json_string(value)); /* NULL if it is not UTF-8 */
+        json_text_value(t, key, json_string(value)); /* NULL if it is not valid UTF-8 */
         return;
     }
     json_text_add_key(t, key);
@@ -127,8 +127,9 @@ static void json_text_add_scaled(struct json_text *t, bool negative, uint64_t n,
     json_text_append(t, at, (size_t)(end - at));
 }
 
-/* Most numbers have few decimals, as times in microseconds. If value == n / scale exactly in double
- * arithmetic, these digits are read back as the same double, ten times as fast as by printf. */
+/* Most numbers have few decimals, such as times in microseconds. If value == n / scale exactly in
+ * double arithmetic, these digits read back as the same double; this is ten times as fast as
+ * printf. */
 static bool json_text_add_decimal(struct json_text *t, double value, int decimals, double scale)
 {
     double scaled = round(fabs(value) * scale);

@@ -13,7 +13,7 @@
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
-/* Many nodes may report at once; the kernel limits it to net.core.somaxconn. */
+/* Many nodes may report at once. The kernel limits this to net.core.somaxconn. */
 #define BACKLOG 4096
 
 static int listen_split(const char *address, char *host, size_t host_bytes, const char **port,
@@ -26,7 +26,7 @@ static int listen_split(const char *address, char *host, size_t host_bytes, cons
         from++;
         to--;
     } else if (colon && memchr(address, ':', (size_t)(colon - address))) {
-        colon = NULL; /* an IPv6 address needs brackets */
+        colon = NULL; /* an IPv6 address must be in brackets */
     }
     if (!colon || to == from || (size_t)(to - from) >= host_bytes || !colon[1] ||
         strspn(colon + 1, "0123456789") != strlen(colon + 1) || strlen(colon + 1) > 5 ||
@@ -91,7 +91,7 @@ static int listen_check_loopback(const struct sockaddr *found, const char *addre
             e, ERR_USAGE,
             "listen = %s can be reached from other machines, which needs tokens and "
             "TLS: set require_token = yes, tls_certificate and tls_key in traind.conf, "
-            "or listen on the loopback only, as on 127.0.0.1:7077",
+            "or listen on the loopback only, for example on 127.0.0.1:7077",
             address);
     return 0;
 }
@@ -103,14 +103,14 @@ static int listen_open_tcp(const struct addrinfo *found, const char *address, in
 
     *fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (*fd < 0)
-        return error_set_errno(e, errno, "cannot make a socket for %s", address);
+        return error_set_errno(e, errno, "cannot create a socket for %s", address);
     setsockopt(*fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
     if (bind(*fd, found->ai_addr, found->ai_addrlen) == 0 && listen(*fd, BACKLOG) == 0)
         return 0;
     if (errno == EADDRINUSE)
         return error_set(e, ERR_CONFLICT,
                          "%s is in use by another %s. Stop that one, or choose another "
-                         "address with --listen HOST:PORT (port 0 takes a free one)",
+                         "address with --listen HOST:PORT (port 0 selects a free one)",
                          address, listen_is_traind(found) ? "traind" : "program");
     return error_set_errno(e, errno, "cannot listen on %s", address);
 }
@@ -175,7 +175,7 @@ static int listen_clear_stale(const struct sockaddr_un *address, struct error *e
                          address->sun_path);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0)
-        return error_set_errno(e, errno, "cannot make a unix socket");
+        return error_set_errno(e, errno, "cannot create a unix socket");
     int answered = connect(fd, (const struct sockaddr *)address, sizeof *address) == 0;
     close(fd);
     if (answered)
@@ -195,15 +195,15 @@ int listen_unix(const char *path, gid_t group, int *fd, struct error *e)
     if (strlen(path) >= sizeof address.sun_path)
         return error_set(e, ERR_USAGE,
                          "the path of the unix socket, %s, is longer than the %zu bytes that Linux "
-                         "takes; choose a shorter one with --socket",
+                         "allows; choose a shorter one with --socket",
                          path, sizeof address.sun_path - 1);
     strcpy(address.sun_path, path);
     if (listen_clear_stale(&address, e))
         return -(int)e->code;
     *fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (*fd < 0)
-        return error_set_errno(e, errno, "cannot make a unix socket");
-    mode_t old = umask(0177); /* restricts access before chmod could */
+        return error_set_errno(e, errno, "cannot create a unix socket");
+    mode_t old = umask(0177); /* restricts access before chmod can */
     int failed =
         bind(*fd, (const struct sockaddr *)&address, sizeof address) || listen(*fd, BACKLOG);
     if (!failed && group != (gid_t)-1)
@@ -226,7 +226,7 @@ static int listen_sort_inherited(int fd, struct listen_inherited *in, struct err
     if (!local && !tcp)
         return error_set(
             e, ERR_USAGE,
-            "a socket that systemd passed is neither a TCP nor a unix one that listens "
+            "a socket passed by systemd is neither a listening TCP socket nor a unix socket "
             "(ListenStream= in traind.socket, without Accept=)");
     if (*place >= 0)
         return error_set(e, ERR_USAGE,

@@ -6,12 +6,12 @@
 
 #include "common/error.h"
 
-/* Listens on "HOST:PORT", "[::1]:PORT" or "localhost:0". url becomes "http://HOST:PORT" with the
- * actual port, "https://..." with tls. ERR_USAGE: no such address, or, unless everywhere, not on
- * the loopback. ERR_CONFLICT: in use. */
+/* Listens on "HOST:PORT", "[::1]:PORT" or "localhost:0". url is set to "http://HOST:PORT" with the
+ * actual port, or "https://..." with tls. ERR_USAGE: no such address, or it is not on the loopback
+ * and `everywhere` is false. ERR_CONFLICT: in use. */
 struct listen_rules {
     bool tls;
-    bool everywhere; /* addresses other than loopback are allowed */
+    bool everywhere; /* allow addresses other than loopback */
 };
 int listen_tcp(const char *address, const struct listen_rules *rules, int *fd, char *url,
                size_t url_bytes, struct error *e);
@@ -26,7 +26,8 @@ int listen_unix(const char *path, gid_t group, int *fd, struct error *e);
 struct listen_inherited {
     int tcp, local;
 };
-/* Takes them, so that child processes do not inherit them. url as for listen_tcp. ERR_USAGE: two of
- * a kind, not a listening stream, or an address the rules forbid; then all are closed. */
+/* Takes the sockets over, so that child processes do not inherit them. url as for listen_tcp.
+ * ERR_USAGE: two of one kind, not a listening stream socket, or an address the rules forbid; all
+ * are closed in that case. */
 int listen_inherit(const struct listen_rules *rules, struct listen_inherited *in, char *url,
                    size_t url_bytes, struct error *e);

@@ -34,7 +34,7 @@ static void openapi_add_examples(json_t *to, json_t *examples)
     json_decref(examples);
 }
 
-/* Values of the examples for a parameter (group: "query", ...) or the body (NULL). */
+/* Returns the example values of a parameter (group: "query", ...) or of the body (NULL). */
 static json_t *openapi_examples_in(const struct described *d, const char *group, const char *key)
 {
     json_t *out = json_object(), *example;
@@ -149,8 +149,7 @@ static void openapi_add_problems(json_t *responses, const struct described *d)
     const json_t *code;
     size_t i;
 
-    /* Checked on every route before its own requirements: the token, Host and the size of the body.
-     */
+    /* Every route first checks the token, Host and the size of the body. */
     openapi_add_problem(responses, d, 400);
     openapi_add_problem(responses, d, 401);
     openapi_add_problem(responses, d, 403);
@@ -161,7 +160,7 @@ static void openapi_add_problems(json_t *responses, const struct described *d)
     if (strchr(d->route->pattern, '{'))
         openapi_add_problem(responses, d, 404);
     if (strcmp(d->route->method, "GET") != 0 && d->route->role != ROLE_READ)
-        openapi_add_problem(responses, d, 507); /* it writes to the disk */
+        openapi_add_problem(responses, d, 507); /* because it writes to the disk */
     json_array_foreach (json_object_get(d->doc, "problems"), i, code)
         openapi_add_problem(responses, d, (int)json_integer_value(code));
     json_object_set_new(responses, "default", openapi_reference("responses", "Problem"));
@@ -269,8 +268,8 @@ static json_t *openapi_paths(json_t *const docs[])
     return all;
 }
 
-/* Code generators treat a key with a default as always present, so in requests the default is moved
- * to the description. */
+/* Moves the defaults of requests to the description, because code generators treat a key with a
+ * default as always present. */
 static void openapi_tell_defaults(json_t *schema)
 {
     json_t *property, *fallback;
@@ -294,17 +293,17 @@ static json_t *openapi_job_schema(bool request)
 {
     json_t *schema = job_spec_schema();
 
-    json_object_del(schema, "$schema"); /* that of the whole document applies */
+    json_object_del(schema, "$schema"); /* the whole document's applies */
     if (request) {
         openapi_tell_defaults(schema);
         json_object_set_new(schema, "description",
-                            json_string("A job as it is submitted: only data.train is required. "
+                            json_string("A job as submitted: only data.train is required. "
                                         "man train-job describes each key."));
     } else {
         json_object_del(schema, "required");
         json_object_set_new(schema, "description",
-                            json_string("A job's document with every default written out. A job of "
-                                        "an older version lacks keys that came later."));
+                            json_string("A job's document with all defaults filled in. A job of "
+                                        "an older version lacks keys added later."));
     }
     return schema;
 }
@@ -323,10 +322,10 @@ static json_t *openapi_components_of(json_t *const docs[])
     for (size_t i = 0; api_docs[i].name; i++)
         json_object_update(schemas, json_object_get(docs[i], "schemas"));
     openapi_add_header(too_many, "Retry-After", "seconds");
-    json_t *tag = json_pack("{s:s, s:s, s:s, s:{s:s}}", "name", "If-None-Match", "in", "header",
-                            "description",
-                            "entity tags of answers the client has; 304 if one of them is current",
-                            "schema", "type", "string");
+    json_t *tag = json_pack(
+        "{s:s, s:s, s:s, s:{s:s}}", "name", "If-None-Match", "in", "header", "description",
+        "entity tags of answers the client has cached; 304 if one of them is current", "schema",
+        "type", "string");
     return json_pack("{s:o, s:{s:o}, s:{s:o, s:o, s:o}, s:{s:{s:s, s:s, s:s}}}", "schemas", schemas,
                      "parameters", "IfNoneMatch", tag, "responses", "Problem", problem, "TooMany",
                      too_many, "NotModified", unchanged, "securitySchemes", "token", "type", "http",
@@ -354,7 +353,7 @@ static json_t *openapi_roles_of(void)
 
 static const char about[] = "traind trains image classifiers on CPU clusters. Every GET route also "
                             "answers HEAD. Answers are compressed for clients that send "
-                            "Accept-Encoding: gzip; bodies are taken as they are (415 for a "
+                            "Accept-Encoding: gzip; request bodies must not be encoded (415 for a "
                             "Content-Encoding). Errors are application/problem+json (RFC "
                             "9457). Lists have a field next: pass it as after (or from) to get the "
                             "next page; it is null on the last page.";
@@ -369,7 +368,7 @@ json_t *openapi_document(void)
         "{s:s, s:{s:s, s:s, s:s, s:{s:s, s:s}}, s:[{s:s, s:s}], s:o, s:o, s:o}", "openapi", "3.1.0",
         "info", "title", "traind", "version", PACKAGE_VERSION, "description", about, "license",
         "name", "Apache-2.0", "identifier", "Apache-2.0", "servers", "url", "/", "description",
-        "the daemon that this document is from", "x-roles", openapi_roles_of(), "paths",
+        "the daemon that served this document", "x-roles", openapi_roles_of(), "paths",
         openapi_paths(docs), "components", openapi_components_of(docs));
     for (size_t i = 0; i < DOCS_MAX; i++)
         json_decref(docs[i]);

@@ -1,15 +1,14 @@
-/*
- * The OpenAPI 3.1 document. The table of routes has the routes with their parameters, rights and
- * statuses; the files of schema/api have the shapes of bodies, with examples.
- */
+/* Generates the OpenAPI 3.1 document. Paths, parameters, roles and statuses come from the table of
+ * routes; schemas of bodies and examples come from schema/api. */
 #pragma once
 
 #include <jansson.h>
 
 json_t *openapi_document(void); /* a new reference */
 
-/* The files of schema/api, embedded by the build; their form is in doc/how-to-add-a-route.md. */
+/* The files of schema/api, embedded at build time; doc/how-to-add-a-route.md describes their
+ * format. */
 struct api_doc {
-    const char *name, *text; /* name: of the file, without .json; NULL ends the list */
+    const char *name, *text; /* name: file name without .json; NULL terminates the list */
 };
 extern const struct api_doc api_docs[];

@@ -13,7 +13,7 @@
 #include "common/json.h"
 #include "daemon/http/stream/stream.h"
 
-#define COMPRESS_FROM_BYTES 1024 /* below this gzip saves less than its headers cost */
+#define COMPRESS_FROM_BYTES 1024 /* for smaller bodies, gzip saves less than its headers cost */
 
 static bool reply_has_header(const struct reply *r, const char *name)
 {
@@ -50,7 +50,7 @@ int reply_json(struct reply *r, int status, json_t *value, struct error *e)
 
     json_decref(value);
     if (!text)
-        return error_set(e, ERR_NO_MEMORY, "no memory for the answer");
+        return error_set(e, ERR_NO_MEMORY, "out of memory for the answer");
     size_t bytes = strlen(text);
     text[bytes] = '\n'; /* replaces the NUL, which is not sent */
     reply_set_body(r, status, "application/json", text, bytes + 1);
@@ -61,7 +61,7 @@ int reply_json_text(struct reply *r, int status, struct json_text *text, struct 
 {
     if (!json_text_end(text)) {
         json_text_clear(text);
-        return error_set(e, ERR_NO_MEMORY, "no memory for the answer");
+        return error_set(e, ERR_NO_MEMORY, "out of memory for the answer");
     }
     size_t bytes = text->out.bytes;
     reply_set_body(r, status, "application/json", buffer_take(&text->out, NULL), bytes);
@@ -74,7 +74,7 @@ int reply_text(struct reply *r, int status, const char *type, const void *text, 
     char *copy = malloc(bytes + 1);
 
     if (!copy)
-        return error_set(e, ERR_NO_MEMORY, "no memory for the answer");
+        return error_set(e, ERR_NO_MEMORY, "out of memory for the answer");
     memcpy(copy, text, bytes);
     reply_set_body(r, status, type, copy, bytes);
     return 0;
@@ -103,7 +103,7 @@ void reply_problem(struct reply *r, int status, const struct error *e,
     json_t *body =
         json_pack("{s:s, s:s, s:i}", "type", uri, "title", type->title, "status", status);
     json_t *detail = json_string(e->text);
-    if (!detail) /* invalid UTF-8 of the client, or cut within a character */
+    if (!detail) /* the client's text is invalid UTF-8, or was cut within a character */
         detail = json_string("the request contains text that is not UTF-8, or too much text");
     json_object_set_new(body, "detail", detail);
     if (problems && problems->count)
@@ -148,7 +148,7 @@ void reply_add_etag(struct reply *r, const char *if_none_match)
     if (reply_has_header(r, "ETag"))
         return;
     XXH128_hash_t hash = XXH3_128bits(r->body, r->bytes);
-    /* Weak, as the compressed answer has the same tag. */
+    /* A weak tag, because the compressed response has the same one. */
     snprintf(tag, sizeof tag, "W/\"%016llx%016llx\"", (unsigned long long)hash.high64,
              (unsigned long long)hash.low64);
     reply_header(r, "ETag", "%s", tag);
@@ -160,7 +160,7 @@ void reply_add_etag(struct reply *r, const char *if_none_match)
     r->status = 304;
 }
 
-/* Whether a list such as "br, gzip;q=0.8" has "gzip" or "*", without q=0. */
+/* Returns whether a list such as "br, gzip;q=0.8" includes "gzip" or "*" without q=0. */
 static bool reply_accepts_gzip(const char *accept)
 {
     for (const char *at = accept; at && *at; at += strcspn(at, ","), at += *at == ',') {
@@ -185,7 +185,7 @@ static bool reply_deflate(struct reply *r, char *to, size_t room, size_t *bytes)
                   .next_out = (unsigned char *)to,
                   .avail_out = (unsigned)room};
 
-    /* 15 + 16: gzip format; level 1, since a LAN outpaces higher levels. */
+    /* 15 + 16 selects the gzip format; level 1, because a LAN outpaces higher levels. */
     if (deflateInit2(&z, 1, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) != Z_OK)
         return false;
     bool whole = deflate(&z, Z_FINISH) == Z_STREAM_END;

@@ -8,16 +8,16 @@
 /* clang-format off */
 static const struct route routes[] = {
     {"POST", "/v1/plan", handle_plan, ROLE_READ, "", 200,
-     "What a job document means: batch, steps, learning rates, memory, time"},
+     "Plan a job document: batch, steps, learning rates, memory, time"},
     {"POST", "/v1/jobs", handle_job_submit, ROLE_SUBMIT, "", 201,
-     "Submit a job (header Idempotency-Key: the same key gives the same job)"},
+     "Submit a job (header Idempotency-Key: the same key returns the same job)"},
     {"GET", "/v1/jobs", handle_job_list, ROLE_READ, "state tag q user name sweep label where finished_after sort group after limit", 200,
-     "Jobs, newest first; after: next of the previous page; state, tag: one or several, separated by commas; q: search words; "
+     "Jobs, newest first; after: next of the previous page; state, tag: one or more, separated by commas; q: search text; "
      "where: a key of their documents, as optimizer.name=lars; group: by tag or by a key, as optimizer.name"},
     {"GET", "/v1/jobs/{id}", handle_job_show, ROLE_READ, "", 200,
      "A job: document, plan, progress and results"},
     {"DELETE", "/v1/jobs/{id}", handle_job_remove, ROLE_SUBMIT, "", 200,
-     "Remove a finished job and its run directory, whose space is free soon after"},
+     "Remove a finished job and its run directory; its space is freed soon after"},
     {"PATCH", "/v1/jobs/{id}", handle_job_label, ROLE_SUBMIT, "", 200,
      "Change name, tags, note or star of a job, as a JSON Merge Patch (RFC 7396): null removes"},
     {"POST", "/v1/jobs/{id}/hold", handle_job_hold, ROLE_SUBMIT, "", 200,
@@ -27,7 +27,7 @@ static const struct route routes[] = {
     {"POST", "/v1/jobs/{id}/priority", handle_job_priority, ROLE_SUBMIT, "", 200,
      "Change the priority of a queued job"},
     {"POST", "/v1/jobs/{id}/cancel", handle_job_cancel, ROLE_SUBMIT, "", 202,
-     "Cancel a job: 200 if it has ended, 202 while its workers are being stopped"},
+     "Cancel a job: 200 once it has ended, 202 while its workers are being stopped"},
     {"POST", "/v1/jobs/{id}/resume", handle_job_resume, ROLE_SUBMIT, "", 202,
      "Resume from the newest checkpoint; the body may change keys of cluster, restart and priority"},
     {"GET", "/v1/jobs/{id}/metrics", handle_metrics, ROLE_READ, "names from to points format",
@@ -39,39 +39,39 @@ static const struct route routes[] = {
      "Events, oldest first; after: ids above it; types: for example checkpoint,straggler. With Accept: text/event-stream, a live stream "
      "of events after that id or the header Last-Event-ID"},
     {"GET", "/v1/jobs/{id}/ranks", handle_ranks, ROLE_READ, "points", 200,
-     "Busy time of each rank per step, without waiting for others; points: maximum number of steps, "
-     "spread over the run"},
+     "Busy time of each rank per step, excluding waits for others; points: maximum number of steps, "
+     "spread evenly over the run"},
     {"GET", "/v1/throughput", handle_throughput, ROLE_READ, "seconds points", 200,
-     "Images per second of all jobs together, over the last seconds"},
+     "Total images per second of all jobs over the last seconds"},
     {"GET", "/v1/events", handle_all_events, ROLE_READ, "after limit", 200,
      "Events of all jobs, as above; by default the stream begins with new events"},
     {"GET", "/v1/jobs/{id}/log", handle_log, ROLE_READ, "from tail attempt", 200,
-     "Output of the workers from this byte on; tail: no more than so many of its last bytes. "
-     "X-Log-Next is the next value of from"},
+     "Output of the workers, starting at byte from; tail: at most this many of its last bytes. "
+     "X-Log-Next is the value of from for the next request"},
     {"GET", "/v1/jobs/{id}/checkpoints", handle_checkpoints, ROLE_READ, "", 200,
      "Checkpoints of a job, newest first"},
     {"GET", "/v1/jobs/{id}/checkpoints/{step}", handle_checkpoint, ROLE_READ, "", 200,
      "Weights of a checkpoint: model.safetensors"},
     {"GET", "/v1/jobs/{id}/trace", handle_trace, ROLE_READ, "", 200,
-     "Chrome trace of the profiled steps, of the newest attempt that has one"},
+     "Chrome trace of the profiled steps, from the newest attempt that has one"},
     {"GET", "/v1/jobs/{id}/layers", handle_layers, ROLE_READ, "", 200,
      "Time and speed of each layer in the profiled steps, as a table"},
     {"GET", "/v1/jobs/{id}/predictions", handle_predictions, ROLE_READ, "", 200,
      "Predicted class of each image in the last evaluation, as CSV"},
     {"GET", "/v1/jobs/{id}/provenance", handle_provenance, ROLE_READ, "", 200,
-     "What a job was computed with: programs, libraries, processors, kernels, data, digests of its results"},
+     "Provenance of a job: programs, libraries, processors, kernels, data, digests of its results"},
     {"GET", "/v1/jobs/{id}/pinned", handle_pinned, ROLE_READ, "", 200,
-     "The document that reproduces a job, with all choices of its run; and what differs on this machine"},
+     "The document that reproduces a job, with all choices of its run, and the differences of this machine"},
     {"GET", "/v1/jobs/{id}/reproduction", handle_reproduction, ROLE_READ, "", 200,
-     "Whether the results of a job are bit-identical to those of the job it reproduces, and what differs"},
+     "Whether a job's results are bit-identical to those of the job it reproduces, and the differences"},
     {"GET", "/v1/jobs/{id}/archive", handle_archive, ROLE_READ, "weights", 200,
-     "A job that has ended as one file (tar.gz); weights: true adds its newest checkpoint"},
+     "A finished job as one file (tar.gz); weights: true adds its newest checkpoint"},
     {"GET", "/v1/jobs/{id}/tensorboard", handle_tensorboard, ROLE_READ, "", 200,
      "The job as a TensorBoard event file"},
     {"GET", "/v1/jobs/{id}/mllog", handle_mllog, ROLE_READ, "", 200,
      "The training log in MLPerf format"},
     {"GET", "/v1/compare", handle_compare, ROLE_READ, "ids", 200,
-     "Jobs side by side: results, and the keys in which their documents differ"},
+     "Compare jobs: results, and the keys in which their documents differ"},
     {"GET", "/v1/nodes", handle_nodes, ROLE_READ, "after limit", 200,
      "Nodes: speed, verdict, slots, jobs, newest checks"},
     {"GET", "/v1/nodes/{name}", handle_node, ROLE_READ, "", 200,
@@ -80,9 +80,9 @@ static const struct route routes[] = {
      "Report of a node: the output of train-worker --self-check --json, with phase; the answer has "
      "the verdict"},
     {"POST", "/v1/sweeps", handle_sweep_create, ROLE_SUBMIT, "", 201,
-     "Start a sweep: jobs over values of some keys (header Idempotency-Key: as for jobs)"},
+     "Start a sweep: jobs with different values of some keys (header Idempotency-Key: as for jobs)"},
     {"POST", "/v1/sweeps/plan", handle_sweep_plan, ROLE_READ, "", 200,
-     "What a sweep would run and take, before it starts: jobs, rungs, images, time, slot-hours, cost"},
+     "Plan a sweep: jobs, rungs, images, time, slot-hours, cost"},
     {"GET", "/v1/sweeps", handle_sweep_list, ROLE_READ, "after limit", 200,
      "Sweeps, newest first; after: ids below it"},
     {"GET", "/v1/sweeps/{id}", handle_sweep_show, ROLE_READ, "", 200,
@@ -90,15 +90,15 @@ static const struct route routes[] = {
     {"POST", "/v1/sweeps/{id}/cancel", handle_sweep_cancel, ROLE_SUBMIT, "", 200,
      "Cancel a sweep and its jobs"},
     {"GET", "/v1/failures", handle_failures, ROLE_READ, "", 200,
-     "Failure rules, with the failures since the start of the daemon"},
+     "Failure rules, with the number of failures since the start of the daemon"},
     {"GET", "/v1/forecasts", handle_forecasts, ROLE_READ, "", 200,
-     "How accurate the time estimates were, for the newest jobs that succeeded"},
+     "Accuracy of the time estimates of the newest succeeded jobs"},
     {"GET", "/v1/usage", handle_usage, ROLE_READ, "", 200,
      "Users: recent use of the slots, running and queued jobs, and the limits of one user"},
     {"GET", "/v1/speeds", handle_speeds, ROLE_READ, "key", 200,
      "Measured speeds of a kind of job on this processor, newest first"},
     {"POST", "/v1/speeds", handle_speed_add, ROLE_SUBMIT, "", 201,
-     "Add a measured speed, as trainctl bench and scale do, for later plans of the caller; an operator's is for all users"},
+     "Add a measured speed, as trainctl bench and scale do, for the caller's plans; an operator's counts for all users"},
     {"POST", "/v1/tokens", handle_token_create, ROLE_ADMIN, "", 201,
      "Create a token; only this answer contains it"},
     {"GET", "/v1/tokens", handle_token_list, ROLE_ADMIN, "", 200, "Tokens, without their secrets"},
@@ -108,20 +108,20 @@ static const struct route routes[] = {
     {"GET", "/v1/notices", handle_notice_list, ROLE_READ, "after limit job sweep state id", 200,
      "Notices, newest first; after: ids below it; state: waiting, delivered or failed"},
     {"POST", "/v1/notices/test", handle_notice_test, ROLE_SUBMIT, "", 202,
-     "Send a test notice to a target, once; GET /v1/notices?id= has its state"},
+     "Send a single test notice to a target; GET /v1/notices?id= shows its state"},
     {"GET", "/v1/backup", handle_backup, ROLE_ADMIN, "", 200,
-     "A copy of the database, made while the daemon runs"},
+     "Back up the database while the daemon runs"},
     {"GET", "/v1/backup/tokens", handle_backup_tokens, ROLE_ADMIN, "", 200,
-     "The file of tokens, which holds only their hashes"},
+     "Back up the token file, which contains only hashes"},
     {"GET", "/v1/schema/job", handle_schema, ROLE_ANYONE, "", 200,
      "JSON Schema of the job document"},
     {"GET", "/v1/presets", handle_presets, ROLE_ANYONE, "", 200, "Presets and their documents"},
     {"GET", "/v1/whoami", handle_whoami, ROLE_ANYONE, "", 200, "Name and role of the caller"},
     {"GET", "/v1", handle_index, ROLE_ANYONE, "", 200,
-     "The routes with an example each"},
+     "The routes, with an example for each"},
     {"GET", "/openapi.json", handle_openapi, ROLE_ANYONE, "", 200, "This API"},
-    {"GET", "/healthz", handle_healthz, ROLE_ANYONE, "", 200, "The daemon answers"},
-    {"GET", "/readyz", handle_readyz, ROLE_ANYONE, "", 200, "The daemon can take jobs"},
+    {"GET", "/healthz", handle_healthz, ROLE_ANYONE, "", 200, "Liveness: the daemon answers"},
+    {"GET", "/readyz", handle_readyz, ROLE_ANYONE, "", 200, "Readiness: the daemon accepts jobs"},
     {"GET", "/metrics", handle_prometheus, ROLE_READ, "", 200, "Metrics for Prometheus"},
     {"GET", "/", handle_static, ROLE_ANYONE, "", 200, "The dashboard"},
 };
@@ -138,7 +138,7 @@ const struct route *route_at(size_t i)
 
 enum match { MATCH_NONE, MATCH_BAD_ID, MATCH_NO_SUCH_ID, MATCH_YES };
 
-/* An id is decimal digits; too many for int64 mean an id that does not exist. */
+/* An id is a decimal number; one too large for int64 is an id that does not exist. */
 static enum match routes_match_id(const char *text, size_t length, int64_t *id)
 {
     char digits[20];
@@ -171,7 +171,7 @@ static enum match route_match(const char *pattern, const char *path, int64_t *id
         pattern = strchr(pattern, '}') + 1;
         path += length;
     }
-    if (!*pattern && strcmp(path, "/") == 0 && path[-1] != '/') /* a final slash is ignored */
+    if (!*pattern && strcmp(path, "/") == 0 && path[-1] != '/') /* ignore a trailing slash */
         path++;
     return *pattern || *path ? MATCH_NONE : result;
 }

@@ -1,7 +1,5 @@
-/*
- * The table of routes, from which 404, 405, the check of query parameters and openapi.json are
- * derived. How to add one: doc/how-to-add-a-route.md.
- */
+/* The table of routes. 404, 405, the check of query parameters and openapi.json are derived from
+ * it. To add a route, see doc/how-to-add-a-route.md. */
 #pragma once
 
 #include <stdbool.h>
@@ -20,28 +18,28 @@
 #include "daemon/store/store.h"
 
 struct http_app {
-    struct settings *settings; /* handlers use the config of their request */
+    struct settings *settings; /* handlers use the config of their request instead */
     struct store *store;
     struct job_manager *jobs;
     struct streams *streams;
     struct tokens *tokens;
     struct notices *notices;
-    gid_t socket_gid; /* of socket_group; (gid_t)-1: none */
+    gid_t socket_gid; /* gid of socket_group; (gid_t)-1: none */
 };
 
 #define QUERY_MAX         16
 #define REQUEST_WHO_BYTES 256
 struct request {
     const struct http_app *app;
-    const struct config *config; /* at the start of the request */
+    const struct config *config; /* as of the start of the request */
     const struct route *route;
-    const char *method; /* "GET" for HEAD too */
+    const char *method; /* "GET" also for HEAD */
     const char *path;   /* percent-decoded, without the query */
-    int64_t id;         /* of {id} in the pattern, at least 1 */
-    int64_t token;      /* of the token sent; 0: none */
-    unsigned rights;    /* RIGHT() bits of the caller */
-    bool on_socket;     /* over the unix socket */
-    const char *host;   /* the header; NULL: not sent */
+    int64_t id;         /* value of {id} in the pattern, at least 1 */
+    int64_t token;      /* id of the token sent; 0: none */
+    unsigned rights;    /* RIGHT() bits */
+    bool on_socket;     /* received on the unix socket */
+    const char *host;   /* Host header; NULL: not sent */
     const char *body;
     size_t body_bytes;
     const char *accept, *idempotency_key, *if_none_match, *last_event_id, *prefer, *range,
@@ -50,52 +48,53 @@ struct request {
         const char *name, *value;
     } query[QUERY_MAX];
     int query_count;
-    char client[64];             /* "token 7", else an address or "unix" */
-    char who[REQUEST_WHO_BYTES]; /* "user:NAME" of the unix socket, "token:NAME"; "": unknown */
+    char client[64];             /* "token 7", an address, or "unix" */
+    char who[REQUEST_WHO_BYTES]; /* "user:NAME" (unix socket) or "token:NAME"; "": unknown */
 };
 
-/* Fills *r and returns 0, or returns a negative error with *e filled, which becomes a problem. A
- * handler may fill a more detailed problem itself and return 0. Handlers run on several threads and
- * keep no state. */
+/* Fills *r and returns 0, or returns a negative error with *e, which is sent as a problem. A
+ * handler may also write a more detailed problem itself and return 0. Handlers run on several
+ * threads and keep no state. */
 typedef int route_handler(const struct request *q, struct reply *r, struct error *e);
 
 struct route {
     const char *method;
     const char *pattern;    /* "/v1/jobs/{id}/evals"; {id} matches a positive integer, other {words}
-                               any segment */
+                               match any segment */
     route_handler *handler; /* NULL: not supported by this version (501) */
-    enum role role;         /* the least role required */
-    const char *parameters; /* query parameters separated by spaces */
-    int success;            /* status of a successful answer */
+    enum role role;         /* lowest role that may use it */
+    const char *parameters; /* names of query parameters, separated by spaces */
+    int success;            /* status on success */
     const char *summary;
 };
 const struct route *route_at(size_t i); /* NULL after the last */
 
-/* Finds the route of a method and a path; sets *id for {id}. NULL with *e filled: ERR_NOT_FOUND,
- * ERR_USAGE (an invalid id), or ERR_METHOD with the value of the Allow header in allow. */
+/* Finds the route for a method and a path and sets *id to {id}. Returns NULL with *e:
+ * ERR_NOT_FOUND, ERR_USAGE (an invalid id), or ERR_METHOD with the value for the Allow header in
+ * `allow`. */
 const struct route *route_find(const char *method, const char *path, int64_t *id, char *allow,
                                size_t allow_bytes, struct error *e);
 
-/* Whether the handler copies or reads whole files, which may take seconds. */
+/* Returns whether the handler copies or reads whole files, which may take seconds. */
 bool route_reads_files(const struct route *route);
 
-/* ERR_USAGE if a query parameter is unknown or repeated; lists the known ones. */
+/* ERR_USAGE if a query parameter is unknown or repeated; the error lists the known ones. */
 int route_check_query(const struct request *q, struct error *e);
 
 const char *request_query(const struct request *q, const char *name);
-/* Parses a parameter that is an integer; fallback if it is not given. ERR_USAGE. */
+/* Parses an integer parameter, or returns `fallback` if it was not sent. ERR_USAGE. */
 int request_query_int(const struct request *q, const char *name, int64_t minimum, int64_t maximum,
                       int64_t fallback, int64_t *value, struct error *e);
 
-/* Finds a parameter's word among name_at(0), name_at(1), ... up to NULL; *index is unchanged if it
- * is not given. ERR_USAGE lists the words. */
+/* Looks up a parameter's value among name_at(0), name_at(1), ... up to NULL. *index is unchanged if
+ * it was not sent. ERR_USAGE lists the allowed values. */
 int request_query_word(const struct request *q, const char *name, const char *name_at(size_t),
                        size_t *index, struct error *e);
 
-/* Checks the Idempotency-Key, if sent, and digests the body. ERR_USAGE. */
+/* Validates the Idempotency-Key, if sent, and computes the digest of the body. ERR_USAGE. */
 int request_key(const struct request *q, char digest[DIGEST_BYTES], struct error *e);
 
-/* handlers/, in the handle_*.c of each subject; handle_index.c, static.c */
+/* Handlers, defined in handlers/handle_*.c by subject, handle_index.c and static.c. */
 route_handler handle_plan, handle_job_submit, handle_speeds, handle_speed_add;
 route_handler handle_job_show, handle_job_cancel, handle_job_hold, handle_job_release,
     handle_job_priority, handle_job_remove;

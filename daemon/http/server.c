@@ -25,51 +25,51 @@
 
 #define IDLE_SECONDS  60u
 #define WRITE_THREADS 32u
-#define READ_THREADS  16u /* separate, so that large reads do not delay writes */
+#define READ_THREADS  16u /* separate from the writers, so that large reads do not delay writes */
 #define DRAIN_FACTOR                                                                               \
     8 /* a body is read up to this multiple of its limit, so that the client can read the 413 */
 
 struct endpoint {
     const struct http_app *app;
-    struct thread_pool *writers, *readers; /* shared */
+    struct thread_pool *writers, *readers; /* shared with other endpoints */
     struct MHD_Daemon *daemon;
-    bool guarded; /* TCP, which browsers can reach */
+    bool guarded; /* TCP: check for requests made by web sites */
 };
 
 #define HTTP_SERVER_MAGIC 0x477b5e6eu
 
 struct http_server {
     unsigned magic;
-    const struct config *config; /* at the start */
+    const struct config *config; /* as of the start */
     struct endpoint tcp, local;
     struct thread_pool *writers, *readers;
-    struct listen_inherited fds; /* listening, until the endpoint owns it; -1: none */
+    struct listen_inherited fds; /* listening sockets until the endpoint owns them; -1: none */
     char url[128];
-    char *socket;            /* path; removed at the end */
+    char *socket;            /* path to remove at the end */
     char *certificate, *key; /* PEM; NULL: no TLS */
 };
 
 /* ---------------------------------------------------------------- one request */
 
-/* From a request's first byte to its completion. */
+/* A request, from its first byte to its completion. */
 struct http_request {
     struct buffer body; /* at most max_body_bytes */
     uint64_t received;
     bool too_large;
     const char *malformed; /* error in the headers; NULL: none */
-    const char *encoding;  /* Content-Encoding of the body, which is unsupported; NULL: none */
-    bool refused;          /* for lack of rights: the body is discarded */
+    const char *encoding;  /* unsupported Content-Encoding of the body; NULL: none */
+    bool refused;          /* not authorised: discard the body */
 
     bool answered;
     struct reply reply;
     struct pool_task task;
     const struct endpoint *at;
-    const struct config *config; /* a reference, released with the answer */
+    const struct config *config; /* a reference, released with the response */
     struct MHD_Connection *connection;
     const char *url, *method;
     const struct route *route; /* NULL: none */
     struct http_request *
-        *current; /* of the connection (server_on_connection); NULL without memory */
+        *current; /* slot of the connection (server_on_connection); NULL if out of memory */
 };
 
 static const char *server_header(struct MHD_Connection *c, const char *name)
@@ -112,7 +112,7 @@ static int server_check_request(const struct endpoint *at, struct MHD_Connection
                          shown);
     }
     if (x->too_large)
-        return error_set(e, ERR_TOO_LARGE, "the body is larger than the %llu bytes that are taken",
+        return error_set(e, ERR_TOO_LARGE, "the body is larger than the limit of %llu bytes",
                          (unsigned long long)x->body.limit);
     return 0;
 }
@@ -135,7 +135,7 @@ static void server_add_retry_headers(struct reply *r, const struct error *e)
         reply_header(r, "WWW-Authenticate", "Bearer realm=\"traind\"");
     if (e->code == ERR_TOO_MANY || e->code == ERR_BUSY)
         reply_header(r, "Retry-After", "1");
-    if (e->code == ERR_ENCODING) /* RFC 9110, 15.5.16 */
+    if (e->code == ERR_ENCODING) /* as RFC 9110, 15.5.16 requires */
         reply_header(r, "Accept-Encoding", "identity");
 }
 
@@ -150,7 +150,7 @@ static int server_route_request(const struct http_request *x, struct request *q,
     q->rights = caller.rights;
     q->token = r->token = caller.token;
     memcpy(q->who, caller.who, sizeof q->who);
-    if (caller.token) /* regardless of its address */
+    if (caller.token) /* counts by token, not by address */
         snprintf(q->client, sizeof q->client, "token %lld", (long long)caller.token);
     q->route = route_find(q->method, q->path, &q->id, allow, sizeof allow, e);
     if (!q->route && *allow)
@@ -271,8 +271,8 @@ static void server_close_download(void *context)
     free(d);
 }
 
-/* With a token the answer is broken off once that is revoked or has expired, since a slow reader
- * may take hours over weights or a backup. NULL leaves r->fd open. */
+/* If the request had a token, sending stops once that is revoked or has expired, because a slow
+ * reader may take hours for weights or a backup. NULL leaves r->fd open. */
 static struct MHD_Response *server_file_response(const struct http_app *app, const struct reply *r)
 {
     if (!r->token)
@@ -298,7 +298,7 @@ static struct MHD_Response *server_to_mhd(const struct http_app *app, struct rep
     } else if (r->file_bytes) {
         response = server_file_response(app, r);
         if (response)
-            r->file_bytes = 0; /* the response closes it */
+            r->file_bytes = 0; /* now closed by the response */
     } else {
         response = MHD_create_response_from_buffer(r->bytes, r->body, MHD_RESPMEM_MUST_FREE);
         if (response)
@@ -344,7 +344,7 @@ static enum MHD_Result server_take_body(struct http_request *x, const char *data
         x->too_large = true;
         return x->received > DRAIN_FACTOR * x->body.limit ? MHD_NO : MHD_YES;
     }
-    if (x->refused || x->encoding) /* but still read, so that the client gets the answer */
+    if (x->refused || x->encoding) /* still read it, so that the client gets the response */
         return MHD_YES;
     return buffer_append(&x->body, data, more) ? MHD_YES : MHD_NO;
 }
@@ -352,7 +352,7 @@ static enum MHD_Result server_take_body(struct http_request *x, const char *data
 static bool server_content_length_exceeds_limit(const struct http_request *x)
 {
     const char *length = server_header(x->connection, "Content-Length");
-    /* a client that waits for 100 Continue has sent nothing yet */
+    /* A client that waits for 100 Continue has sent nothing yet. */
     bool waits = server_header(x->connection, "Expect") != NULL;
 
     if (!length)
@@ -361,11 +361,11 @@ static bool server_content_length_exceeds_limit(const struct http_request *x)
            (unsigned long long)x->body.limit * (waits ? 1 : DRAIN_FACTOR);
 }
 
-/* Duplicates of these fields could let a proxy see another request (RFC 9112, 11.2). */
+/* Header fields whose duplicates could make a proxy see a different request (RFC 9112, 11.2). */
 struct framing {
     int hosts, lengths, codings;
     const char *coding;
-    const char *encoding; /* of the body, unless identity */
+    const char *encoding; /* encoding of the body, unless identity */
     bool bad_name;
 };
 
@@ -405,16 +405,16 @@ static const char *server_find_fault(struct MHD_Connection *c, const char **enco
     MHD_get_connection_values(c, MHD_HEADER_KIND, server_count_field, &f);
     *encoding = f.encoding;
     if (f.bad_name)
-        return "a header's name has a character that is not allowed there, as a space before the "
+        return "a header's name has an invalid character, such as a space before the "
                "colon";
     if (f.hosts > 1)
         return "duplicate header Host";
     if (f.lengths > 1)
         return "duplicate header Content-Length";
     if (f.lengths && f.codings)
-        return "Content-Length and Transfer-Encoding do not go together";
+        return "Content-Length and Transfer-Encoding cannot be combined";
     if (f.codings > 1 || (f.codings && strcasecmp(f.coding, "chunked") != 0))
-        return "the only Transfer-Encoding that is taken is \"chunked\"";
+        return "the only supported Transfer-Encoding is \"chunked\"";
     return NULL;
 }
 
@@ -442,8 +442,8 @@ static struct http_request *server_begin_request(const struct endpoint *at,
     x->too_large = server_content_length_exceeds_limit(x);
     x->route =
         route_find(server_is_gettable(method) ? "GET" : method, url, &id, allow, sizeof allow, &e);
-    /* The body of an unauthorized request is discarded, so it cannot fill the memory; the answer is
-     * sent once the request is complete. */
+    /* Discard the body of an unauthorised request, so that it cannot fill the memory; the response
+     * is sent once the request is complete. */
     x->refused = server_find_caller(x, false, &caller, &e) || !x->route ||
                  auth_check(x->route, caller.rights, &e);
     return x;
@@ -458,7 +458,7 @@ static void server_answer_and_resume(void *context)
 }
 
 /* Requests that write to the store, and copies or digests of large files, block on the disk.
- * microhttpd calls server_handle again when the answer is ready. */
+ * microhttpd calls server_handle again when the response is ready. */
 static bool server_hand_to_pool(struct http_request *x)
 {
     if (x->refused || x->too_large || x->malformed)
@@ -534,9 +534,9 @@ static void server_on_connection(void *context, struct MHD_Connection *c, void *
     }
 }
 
-/* Called with the whole address before it is parsed. microhttpd sends no answer if its memory is
- * too small for the parameters, so the query is cut after too many of them, which are refused with
- * 400. The text is in the connection's buffer, and may be changed. */
+/* Called with the whole address before it is parsed. microhttpd sends no response if its memory is
+ * too small for the parameters, so the query is truncated after the maximum number of parameters,
+ * and such a request gets a 400. The text is in the connection's buffer and may be changed. */
 static void *server_shorten_query(void *context, const char *address, struct MHD_Connection *c)
 {
     char *at = strchr((char *)(uintptr_t)address, '?');
@@ -550,7 +550,7 @@ static void *server_shorten_query(void *context, const char *address, struct MHD
     return NULL; /* initial state of the request */
 }
 
-/* "%00" would end the path early; it becomes a byte that nothing matches. */
+/* "%00" would truncate the path; it is replaced by a byte that nothing matches. */
 static size_t server_unescape(void *context, struct MHD_Connection *c, char *text)
 {
     (void)context;
@@ -572,7 +572,7 @@ static void server_library_words(void *context, const char *format, va_list args
     log_debug("http: %s", text);
 }
 
-/* TLS 1.2 and later, with forward secrecy and AEAD ciphers only. */
+/* TLS 1.2 or later, with forward secrecy and AEAD ciphers only. */
 #define TLS_PRIORITIES                                                                             \
     "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2:-KX-ALL:+ECDHE-ECDSA:+ECDHE-RSA:-CIPHER-ALL:"      \
     "+AES-256-GCM:+CHACHA20-POLY1305:+AES-128-GCM:-MAC-ALL:+AEAD:%SERVER_PRECEDENCE"
@@ -600,15 +600,15 @@ static int server_start_endpoint(struct endpoint *at, int *fd, unsigned threads,
         at->guarded ? (unsigned)s->config->connections_per_address : 0u,
         MHD_OPTION_CONNECTION_TIMEOUT, IDLE_SECONDS, MHD_OPTION_THREAD_POOL_SIZE, threads,
         MHD_OPTION_ARRAY, tls ? keys : &keys[3], MHD_OPTION_END);
-    *fd = -1; /* closed by microhttpd even on failure */
+    *fd = -1; /* microhttpd closes it even on failure */
     if (at->daemon)
         return 0;
     if (tls)
         return error_set(e, ERR_USAGE,
-                         "the HTTPS server could not be started: see that tls_certificate and "
+                         "cannot start the HTTPS server: check that tls_certificate and "
                          "tls_key are PEM files that belong together");
     return error_set(e, ERR_IO,
-                     "the HTTP server could not be started; see the limits on open files "
+                     "cannot start the HTTP server: check the limits on open files "
                      "and threads (ulimit -n, ulimit -u)");
 }
 
@@ -619,7 +619,7 @@ static struct listen_rules server_rules_of(const struct config *c)
     return (struct listen_rules){c->tls_key != NULL, c->tls_key && c->require_token};
 }
 
-/* Takes systemd's sockets, or opens them. A socket file made by systemd is not removed. */
+/* Takes systemd's sockets or opens its own. A socket file created by systemd is not removed. */
 static int server_open_sockets(struct http_server *s, const struct http_app *app, struct error *e)
 {
     const struct config *c = s->config;
@@ -696,7 +696,7 @@ void http_server_stop(struct http_server *s)
         close(s->fds.tcp);
     if (s->fds.local >= 0)
         close(s->fds.local);
-    /* microhttpd cannot stop while connections are suspended */
+    /* microhttpd cannot stop while connections are suspended. */
     thread_pool_shutdown(s->writers);
     thread_pool_shutdown(s->readers);
     if (s->tcp.daemon)

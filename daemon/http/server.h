@@ -1,8 +1,6 @@
-/*
- * The HTTP server: the routes on a TCP address and on a unix socket, on libmicrohttpd's threads.
- * Requests of other web sites are refused (Host and Origin), and the size of bodies is limited
- * as they arrive.
- */
+/* The HTTP server: serves the routes on a TCP address and a unix socket with libmicrohttpd's
+ * threads. Rejects requests made by other web sites (Host and Origin), and limits the size of
+ * bodies while they arrive. */
 #pragma once
 
 #include "common/error.h"
@@ -10,16 +8,16 @@
 
 struct http_server;
 
-/* Opens the sockets; connections wait for http_server_start. app is borrowed until
+/* Opens the sockets; connections are queued until http_server_start. Borrows app until
  * http_server_stop. */
 int http_server_listen(const struct http_app *app, struct http_server **out, struct error *e);
 
-/* Starts to answer. */
+/* Starts serving requests. */
 int http_server_start(struct http_server *s, struct error *e);
 
 int http_server_check(const struct config *c, struct error *e);
 
 const char *http_server_url(const struct http_server *s); /* "http://127.0.0.1:7077" */
 
-/* Finishes the answers in progress and closes; NULL is fine. */
+/* Finishes the responses in progress and closes the sockets. NULL-safe. */
 void http_server_stop(struct http_server *s);

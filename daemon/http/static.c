@@ -9,7 +9,7 @@
 #include "common/system/file.h"
 #include "daemon/http/routes.h"
 
-#define TEXT_BYTES_MAX (1024 * 1024) /* read into memory, to be compressed */
+#define TEXT_BYTES_MAX (1024 * 1024) /* smaller text files are read into memory and compressed */
 
 static const struct {
     const char *suffix, *type;
@@ -38,7 +38,7 @@ static const char *static_content_type(const char *path)
     return NULL;
 }
 
-/* Only letters, digits and "-_.", and no segment that begins with a dot. */
+/* Accepts only letters, digits and "-_.", and no segment that begins with a dot. */
 static int static_is_plain(const char *path)
 {
     if (strspn(path, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./") !=
@@ -69,7 +69,7 @@ int handle_static(const struct request *q, struct reply *r, struct error *e)
         return strcmp(q->path, "/") != 0
                    ? static_no_such_file(q, e)
                    : error_set(e, ERR_NOT_FOUND,
-                               "the dashboard's files are not in %s; install them, or set web_dir",
+                               "the dashboard's files are not in %s: install them, or set web_dir",
                                q->config->web_dir);
     if (fd < 0)
         return error_set_errno(e, errno, "cannot open %s", path);

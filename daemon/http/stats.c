@@ -6,7 +6,7 @@
 
 #include "daemon/http/routes.h"
 
-#define ROUTES_MAX 96 /* the last: no route, or a dashboard file */
+#define ROUTES_MAX 96 /* the last is for requests without a route and dashboard files */
 
 static const int statuses[] = {200, 201, 202, 204, 304, 400, 401, 403, 404, 405, 406,
                                409, 413, 415, 422, 429, 500, 501, 503, 507, 0};
@@ -16,7 +16,7 @@ static const double limits[] = {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.
 
 static struct {
     atomic_uint_fast64_t by_status[STATUS_COUNT];
-    atomic_uint_fast64_t below[LIMIT_COUNT + 1]; /* the last: any duration */
+    atomic_uint_fast64_t below[LIMIT_COUNT + 1]; /* the last counts all durations */
     atomic_uint_fast64_t microseconds;
 } routes[ROUTES_MAX];
 

@@ -1,12 +1,12 @@
-/* Counts and durations of the requests by route, method and status, for GET /metrics. One set per
- * process; thread-safe. */
+/* Request counts and durations by route, method and status, for GET /metrics. One set per process;
+ * thread-safe. */
 #pragma once
 
 #include <stdio.h>
 
 struct route;
 
-/* route: NULL: none was found. */
+/* route: NULL if no route matched. */
 void stats_count(const struct route *route, int status, double seconds);
 
 void stats_print(FILE *out);

@@ -15,7 +15,7 @@ struct thread_pool {
     struct pool_task *first, **end;
     unsigned queued, idle, count, room;
     bool shut_down;
-    pthread_t threads[]; /* (room) */
+    pthread_t threads[]; /* (capacity) */
 };
 
 static void *thread_pool_run(void *context)
@@ -63,7 +63,7 @@ bool thread_pool_submit(struct thread_pool *p, struct pool_task *task)
 {
     assert_object(p, THREAD_POOL_MAGIC);
     pthread_mutex_lock(&p->lock);
-    /* a thread that was woken counts as idle until it has taken a queued task */
+    /* A woken thread counts as idle until it has taken a queued task. */
     if (p->queued >= p->idle && p->count < p->room && !p->shut_down &&
         pthread_create(&p->threads[p->count], NULL, thread_pool_run, p) == 0)
         p->count++;

@@ -16,8 +16,8 @@
 #include "daemon/store/event.h"
 #include "daemon/store/job_row.h"
 
-#define EVENTS_A_COMMIT 1024 /* bounds memory, and the time the store's writer is held */
-#define WARNINGS_KEPT   20   /* per attempt: a broken file must not fill the database */
+#define EVENTS_A_COMMIT 1024 /* bounds memory use and how long the store's writer is held */
+#define WARNINGS_KEPT   20   /* per attempt, so that a broken file cannot fill the database */
 
 #define INGEST_MAGIC 0x1e6e57edu
 
@@ -36,8 +36,8 @@ struct batch {
     size_t count;
     int64_t bad;
     bool saved;           /* contains a checkpoint */
-    char bad_words[256];  /* the first bad line */
-    enum job_state state; /* by the events so far; JOB_STATE_COUNT: none */
+    char bad_words[256];  /* description of the first bad line */
+    enum job_state state; /* implied by the events so far; JOB_STATE_COUNT: none */
 };
 
 int ingest_create(struct store *store, int64_t job_id, int64_t attempt, const char *attempt_dir,
@@ -149,7 +149,7 @@ static void apply_ingest_warn(struct ingest *i, const char *message)
     log_warning("job %lld: events.jsonl: %s", (long long)i->job_id, message);
     if (i->warnings++ < WARNINGS_KEPT &&
         store_event_add(i->store, i->job_id, i->attempt, "warning", fields, clock_now(), &e))
-        log_warning("job %lld: a warning was not stored: %s", (long long)i->job_id, e.text);
+        log_warning("job %lld: cannot store a warning: %s", (long long)i->job_id, e.text);
     json_decref(fields);
 }
 
@@ -162,7 +162,7 @@ static int apply_ingest_commit(struct ingest *i, struct batch *b, int64_t to_byt
         b->state != JOB_STATE_COUNT && store_job_get(i->store, i->job_id, &job, &ignored) == 0;
 
     if (wanted) {
-        wanted = job_state_leads_to(job.state, b->state); /* one that has ended stays so */
+        wanted = job_state_leads_to(job.state, b->state); /* a job that has ended keeps its state */
         store_job_clear(&job);
     }
     struct store_batch batch = {
@@ -180,7 +180,7 @@ static int apply_ingest_commit(struct ingest *i, struct batch *b, int64_t to_byt
     for (size_t k = 0; k < b->count; k++)
         json_decref((json_t *)i->events[k].body);
     if (status) {
-        i->last_seq = seq_before; /* the lines are read again */
+        i->last_seq = seq_before; /* the lines will be read again */
         return status;
     }
     tail_advance(i->tail, to_bytes);
@@ -231,6 +231,6 @@ int ingest_catch_up(struct ingest *i, struct error *e)
     }
     if (truncated)
         apply_ingest_warn(
-            i, "the file became shorter than what was read of it: events may be missing");
+            i, "the file has become shorter than the part already read: events may be missing");
     return status;
 }

@@ -5,11 +5,11 @@
 #include <string.h>
 
 #define KEYS_MAX   32
-#define DIGITS_MAX 18 /* fit into 64 bits */
+#define DIGITS_MAX 18 /* any such number fits in 64 bits */
 
 struct number {
     double value;
-    bool whole; /* without point and exponent */
+    bool whole; /* without a decimal point or an exponent */
     int64_t integer;
 };
 
@@ -37,8 +37,8 @@ static int fast_step_take_digits(const char **at, int64_t *digits)
     return (int)(*at - begin);
 }
 
-/* digits x 10^exponent. If both are exact as doubles, one operation rounds as strtod does (Clinger,
- * How to Read Floating Point Numbers Accurately, 1990). */
+/* Returns digits x 10^exponent. If both are exact as doubles, a single operation rounds like strtod
+ * (Clinger, How to Read Floating Point Numbers Accurately, 1990). */
 static double fast_step_value(int64_t digits, int exponent, const char *text)
 {
     static const double tens[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
@@ -132,7 +132,7 @@ static bool fast_step_is_key(const char *key, size_t bytes, const char *name)
     return strncmp(key, name, bytes) == 0 && name[bytes] == '\0';
 }
 
-/* Tries *next first: the worker writes the metrics in the order of their table. */
+/* Tries *next first, because the worker writes the metrics in table order. */
 static int fast_step_metric(const char *key, size_t bytes, int *next)
 {
     const struct event_metric *metric = event_metric_at((size_t)*next);

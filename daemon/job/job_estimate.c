@@ -18,7 +18,7 @@
 #include "daemon/store/metric.h"
 #include "daemon/store/speed.h"
 
-#define STEPS_LEFT_OUT 2 /* page faults, BLAS's buffers */
+#define STEPS_LEFT_OUT 2 /* first steps to ignore: page faults and BLAS's buffers distort them */
 #define STEPS_MIN      3
 #define STEPS_MAX      1024
 
@@ -43,10 +43,10 @@ enum column { STEP, COMM, OPTIM, RATE, COLUMNS };
 static const char *const columns[COLUMNS] = {"step_ms", "comm_ms", "optim_ms", "images_per_sec"};
 
 struct steps {
-    size_t index[COLUMNS]; /* of event_metric_at */
+    size_t index[COLUMNS]; /* column of event_metric_at */
     double values[COLUMNS][STEPS_MAX];
     size_t count;
-    double t; /* of the newest row */
+    double t; /* time of the newest row */
 };
 
 static void estimate_add_part(void *context, const struct store_metric_part *part)
@@ -72,7 +72,7 @@ static struct steps *estimate_new_steps(void)
     return s;
 }
 
-/* Of the steps with the largest images. */
+/* Stores the speed measured over the steps with the largest images. */
 static int estimate_store_speed_of(struct store *s, const struct store_job *job,
                                    const struct job_spec *spec, int64_t threads,
                                    struct steps *steps, double now, struct error *e)
@@ -121,7 +121,7 @@ static json_t *estimate_band_or_null(const struct forecast_end *end)
     return plan_band_to_json(isfinite(band.value) && isfinite(band.high), &band);
 }
 
-/* Images of a step, mean over the run: the job's global_batch. */
+/* Returns the mean number of images per step over the run, or global_batch. */
 static double estimate_mean_batch(const json_t *plan)
 {
     const json_t *phases = json_object_get(plan, "phases"), *phase;
@@ -154,7 +154,7 @@ static struct forecast_pace estimate_pace_of(const struct job_spec *spec, const 
     return pace;
 }
 
-/* All steps alike if the job's document cannot be read any more. */
+/* Treats all steps alike if the job's document cannot be parsed. */
 static struct forecast_pace estimate_pace(const struct store_job *job)
 {
     struct error ignored;
@@ -182,7 +182,7 @@ static struct forecast_eval *estimate_read_evals(struct store *s, int64_t id, si
     return list;
 }
 
-/* The step of the first evaluation at or after step. */
+/* Returns the step of the first evaluation at or after `step`. */
 static double estimate_evaluated_at(const struct store_job *job, double step)
 {
     double interval = job->evaluations > 0 ? (double)job->train_steps / (double)job->evaluations
@@ -234,7 +234,7 @@ json_t *job_estimate_target(struct store *s, const struct store_job *job)
     return out;
 }
 
-/* Adds the judgement of what was forecast when `share` of the run was done. */
+/* Adds the error of the forecast made when `share` of the run was done. */
 static void estimate_add_judged(json_t *list, const struct forecast_end *said, double actual,
                                 double share)
 {
@@ -250,14 +250,14 @@ static void estimate_add_judged(json_t *list, const struct forecast_end *said, d
 struct judged_run {
     const struct store_job *job;
     struct forecast_pace pace;
-    double end; /* Unix seconds */
+    double end; /* Unix time */
     double target;
     struct forecast_eval *evals;
     size_t eval_count;
 };
 
-/* What was forecast when this share of the run was done, for its end and for its target if that was
- * met later. */
+/* Judges the forecasts made when `share` of the run was done: of its end, and of its target if that
+ * was met later. */
 static void estimate_judge_at(struct store *s, const struct judged_run *run, double share,
                               json_t *left, json_t *target)
 {
@@ -315,7 +315,7 @@ static int estimate_job(struct store *s, const struct store_job *job, const stru
     int status = estimate_store_speed_of(s, job, spec, threads, steps, now, e);
 
     free(steps);
-    if (status || job->attempt != 1) /* after a restart the times are those of several attempts */
+    if (status || job->attempt != 1) /* after a restart the times span several attempts */
         return status;
     json_t *forecast = estimate_forecast_judged(s, job, now);
     char *text = must_alloc(json_dumps(forecast, JSON_COMPACT | JSON_REAL_PRECISION(9)));
@@ -345,18 +345,18 @@ void job_estimate_finished(struct store *s, int64_t id, int64_t threads, double 
 
 struct forecast_end job_estimate_end(struct store *s, const struct store_job *job, double elapsed)
 {
-    struct store_job at = *job, whole; /* at borrows its texts */
+    struct store_job at = *job, whole; /* `at` borrows its strings */
     struct forecast_pace pace = {0};
     struct error e;
 
-    /* Its first event will say from where it continues. */
+    /* The step it resumes from is known only with its first event. */
     if (job->state == JOB_STARTING && job->attempt > 1)
         at.step = job->resumes || job->restarts ? resume_point_newest_step(job->run_dir, &e) : 0;
     if (at.step < 0)
         at.step = 0;
     if (job->spec) {
         pace = estimate_pace(job);
-    } else if (store_job_get(s, job->id, &whole, &e) == 0) { /* a list has no documents */
+    } else if (store_job_get(s, job->id, &whole, &e) == 0) { /* lists omit the documents */
         pace = estimate_pace(&whole);
         store_job_clear(&whole);
     }

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A measured speed is trusted to a fifth, as checkpoints are not in it and other jobs come and go;
- * the length of an evaluation, guessed from that speed, to a half. */
+/* A measured speed is assumed correct to about a fifth, because it excludes checkpoints and other
+ * jobs come and go; the length of an evaluation, estimated from that speed, to about a half. */
 #define SOONER      0.8
 #define LATER       1.25
 #define LATER_EVAL  2.0
@@ -54,7 +54,7 @@ double forecast_steps(const struct forecast_pace *pace, double from, double to)
     return sum;
 }
 
-/* Seconds of an image of the largest size, by the newest step's speed. */
+/* Returns seconds per image of the largest size, from the speed of the newest step. */
 static double forecast_image_seconds(const struct store_job *job, const struct forecast_pace *pace)
 {
     size_t i = pace->count;
@@ -70,7 +70,7 @@ struct forecast_end forecast_until(const struct store_job *job, const struct for
     if (!(job->step > 0 && job->global_batch > 0 && job->images_per_sec > 0))
         return unknown;
     double image = forecast_image_seconds(job, pace);
-    double interval = /* of evaluations, in steps */
+    double interval = /* steps between evaluations */
         job->evaluations > 0 ? (double)job->train_steps / (double)job->evaluations : INFINITY;
     double train =
         forecast_steps(pace, (double)job->step, step) * (double)job->global_batch * image;
@@ -78,7 +78,7 @@ struct forecast_end forecast_until(const struct store_job *job, const struct for
                         (pace->evaluation > 0 ? pace->evaluation : 1);
     double whole =
         fmax(0, floor(step / interval + 1e-9) - floor((double)job->step / interval + 1e-9));
-    bool under_way = /* how much of it is done is not known */
+    bool under_way = /* its progress is unknown */
         job->evaluations > 0 && (job->state == JOB_EVALUATING || step <= (double)job->step);
     return (struct forecast_end){
         SOONER * train + SOONER_EVAL * whole * evaluation,
@@ -98,7 +98,7 @@ struct forecast_end forecast_running(const struct store_job *job, const struct f
 
     if (job->step > 0 && job->global_batch > 0 && job->images_per_sec > 0) {
         end = forecast_until(job, pace, steps);
-        /* After the last step there may be an evaluation of unknown length. */
+        /* An evaluation of unknown length may follow the last step. */
         if (job->train_steps > 0 && job->step >= job->train_steps && job->evaluations == 0)
             end.latest = INFINITY;
     } else if (job->predicted_seconds > 0) {
@@ -155,10 +155,11 @@ void forecast_words(double seconds, char *text, size_t bytes)
         snprintf(text, bytes, "in about %.0f days", round(minutes / 1440));
 }
 
-#define EVALS_MAX   8 /* that the line is fitted to, the newest */
-#define EVALS_MIN   3
-#define SCATTER_MIN 0.01  /* of log(error): an evaluation of some thousand images is no better */
-#define SLOPE_MAX   -0.01 /* flatter than this is no progress */
+#define EVALS_MAX 8 /* newest evaluations used for the fit */
+#define EVALS_MIN 3
+#define SCATTER_MIN                                                                                \
+    0.01 /* of log(error): the sampling error of an evaluation on a few thousand images */
+#define SLOPE_MAX -0.01 /* a flatter line means no progress */
 
 const struct forecast_eval *forecast_target_met(const struct forecast_eval *evals, size_t count,
                                                 double target)
@@ -176,7 +177,7 @@ struct line {
     double mean_x, mean_y, slope, scatter;
 };
 
-/* The newest evaluations that have a logarithm, newest first. */
+/* Collects the newest evaluations that have a logarithm, newest first. */
 static void forecast_line_points(struct line *l, const struct forecast_eval *evals, size_t count)
 {
     for (size_t i = count; i-- > 0 && l->count < EVALS_MAX;) {
@@ -209,7 +210,7 @@ static void forecast_line_fit(struct line *l)
     l->scatter = sqrt(left / fmax(1, n - 2));
 }
 
-/* The step at which the line, shifted up, crosses the target's error. */
+/* Returns the step at which the line, moved up by `shift`, crosses the target's error. */
 static double forecast_line_crossing(const struct line *l, double target, double shift)
 {
     double step = exp(l->mean_x + (log(1 - target) - l->mean_y - shift) / l->slope);

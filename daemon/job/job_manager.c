@@ -27,9 +27,9 @@
 #include "daemon/store/store_open.h"
 #include "daemon/sweep/sweep.h"
 
-#define POLL_SECONDS 1.0 /* where inotify reports nothing (NFS, or no watch could be had) */
+#define POLL_SECONDS 1.0 /* where inotify reports nothing (NFS, or no watch available) */
 
-/* Clients and workers, whose current folder is another, are given paths of run directories. */
+/* Makes a path absolute, because clients and workers run in other working directories. */
 static int manager_make_absolute(char **path, struct error *e)
 {
     char *absolute = realpath(*path, NULL);
@@ -114,7 +114,7 @@ int job_manager_create(const struct job_manager_config *config, struct store *st
     if (!status)
         status = run_dirs_survey(store, m->jobs_dir, e);
     if (!status && (m->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) < 0)
-        status = error_set_errno(e, errno, "cannot make an eventfd");
+        status = error_set_errno(e, errno, "cannot create an eventfd");
     if (!status)
         m->slurm = slurm_create(&m->slurm_settings, manager_wake_by_slurm, m);
     if (status) {
@@ -123,7 +123,7 @@ int job_manager_create(const struct job_manager_config *config, struct store *st
     }
     m->inotify_fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
     if (m->inotify_fd < 0)
-        log_warning("inotify cannot be used (%s): run directories are looked at once a second",
+        log_warning("cannot use inotify (%s): checking run directories once a second",
                     strerror(errno));
     *out = m;
     return 0;
@@ -169,7 +169,7 @@ enum { FD_WAKE, FD_INOTIFY, FD_PROCESSES };
 struct manager_loop {
     struct pollfd *fds; /* FD_WAKE, FD_INOTIFY, then one for each active job, in order */
     size_t room;
-    double events_at; /* monotonic: when all run directories are read */
+    double events_at; /* monotonic time of the next read of all run directories */
 };
 
 static size_t manager_fill_fds(const struct job_manager *m, struct manager_loop *l)
@@ -286,7 +286,7 @@ static double manager_start_jobs(struct job_manager *m)
     return clock_monotonic() + again;
 }
 
-/* Returns the monotonic time at which it is wanted again, if nothing wants it earlier. */
+/* Returns the monotonic time of its next call, unless job_manager_want makes it earlier. */
 typedef double manager_task(struct job_manager *m);
 static manager_task *const manager_tasks[] = {
     [TASK_STOP_LOSERS] = manager_stop_losers,
@@ -301,7 +301,7 @@ static int manager_one_round(struct job_manager *m, struct manager_loop *l, stru
     size_t count = manager_fill_fds(m, l);
 
     if (poll(l->fds, count, manager_wait_ms(m, l)) < 0)
-        return errno == EINTR ? 0 : error_set_errno(e, errno, "cannot wait for the jobs");
+        return errno == EINTR ? 0 : error_set_errno(e, errno, "cannot wait for job events");
     double now = clock_monotonic();
     manager_look_at_results(m, l, now);
     if (m->stop)

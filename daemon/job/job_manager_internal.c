@@ -38,10 +38,10 @@ struct job_limits job_manager_limits(struct job_manager *m)
 void job_manager_wake(struct job_manager *m)
 {
     assert_object(m, JOB_MANAGER_MAGIC);
-    int before = errno; /* a signal handler must not change it */
+    int before = errno; /* a signal handler must preserve it */
     uint64_t one = 1;
     ssize_t ignored = write(m->wake_fd, &one, sizeof one);
-    (void)ignored; /* full: it is awake already */
+    (void)ignored; /* if full, the loop is awake already */
     errno = before;
 }
 

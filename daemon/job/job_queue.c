@@ -16,28 +16,28 @@
 #include "daemon/store/attempt.h"
 #include "daemon/store/usage.h"
 
-#define QUEUE_SCAN_MAX  256  /* jobs at the head of the queue that are tried, of each kind */
-#define QUEUE_READ_MAX  4096 /* jobs to sort by their users' use, or to pass over */
+#define QUEUE_SCAN_MAX  256  /* jobs of each kind to try from the head of the queue */
+#define QUEUE_READ_MAX  4096 /* jobs to sort by use, or to look through past skipped ones */
 #define REFRESH_SECONDS 10   /* estimates change while jobs run */
 
 struct queue_entry {
     const struct store_job *job;
-    char *user; /* "": unnamed; NULL: users do not matter */
+    char *user; /* "": unnamed; NULL: not needed */
     double place;
 };
 
 struct queue_look {
-    double now; /* Unix seconds */
+    double now; /* Unix time */
     struct queue_plan *plan;
-    char **users; /* of the active jobs, in their order; NULL: users do not matter */
+    char **users; /* users of the active jobs, in the same order; NULL: not needed */
     size_t user_count;
-    struct store_waiting *changes; /* reasons to be stored */
+    struct store_waiting *changes; /* reasons to store */
     size_t change_count;
     size_t seen; /* jobs that wait for slots */
-    bool over;   /* a job has become smaller: the next look begins with it */
+    bool over;   /* a job was replanned for fewer slots; start a new pass */
 };
 
-/* ---------------------------------------------------------------- what runs */
+/* ---------------------------------------------------------------- running jobs */
 
 static struct queue_running queue_running_of(struct job_manager *m, struct active_job *a,
                                              char **user)
@@ -102,7 +102,7 @@ static void queue_make_plan(struct job_manager *m, struct queue_look *l)
     free(running);
 }
 
-/* ---------------------------------------------------------------- what waits */
+/* ---------------------------------------------------------------- waiting jobs */
 
 static void queue_set_reason(struct queue_look *l, const struct store_job *job, const char *reason,
                              double start)
@@ -125,10 +125,10 @@ static double queue_pause(const struct job_manager *m, const struct store_job *j
     double wait = job->not_before - now;
     double longest = job_state_restart_delay(m->limits.restart_delay_seconds, job->restarts - 1);
 
-    return wait > longest + 1 ? 0 : wait; /* longer than any pause: the clock was set */
+    return wait > longest + 1 ? 0 : wait; /* longer than any pause: the clock was set back */
 }
 
-/* The list has no documents: they are loaded for the one that starts. */
+/* Loads a job with its documents, which the list omits. */
 static struct active_job *queue_load(struct job_manager *m, int64_t id)
 {
     struct store_job job;
@@ -152,7 +152,7 @@ static bool queue_start(struct job_manager *m, struct active_job *a)
     return job_run_dispatch(m, a, &may, &e) == MACHINE_DONE;
 }
 
-/* True: it was planned again for fewer workers, and stays in the queue. */
+/* Returns whether the job was replanned for fewer workers and stays in the queue. */
 static bool queue_refuse(struct job_manager *m, const struct store_job *job)
 {
     struct job_observation never = {.event = ON_NEVER_FITS};
@@ -168,7 +168,7 @@ static bool queue_refuse(struct job_manager *m, const struct store_job *job)
     return smaller;
 }
 
-/* True: the job stays in the queue. *passed: for a limit of its user, or until its pause ends. */
+/* Returns whether the job stays in the queue. *passed: because of a per-user limit or a pause. */
 static bool queue_look_at(struct job_manager *m, struct queue_look *l,
                           const struct queue_entry *entry, bool *passed)
 {
@@ -181,7 +181,7 @@ static bool queue_look_at(struct job_manager *m, struct queue_look *l,
     struct queue_decision d;
     struct active_job *a;
 
-    if (job_run_find(m, job->id)) /* its failed start is not stored yet */
+    if (job_run_find(m, job->id)) /* an earlier failure to start it is not stored yet */
         return true;
     assert_always(job->state == JOB_QUEUED);
     queue_plan_decide(l->plan, &waiting, &d);
@@ -193,8 +193,8 @@ static bool queue_look_at(struct job_manager *m, struct queue_look *l,
             return false;
         if (queue_plan_hosts(l->plan, &waiting, &a->hosts, &d)) {
             if (d.overtakes)
-                log_info("job %lld starts before job %lld, which it does not delay",
-                         (long long)job->id, (long long)d.overtakes);
+                log_info("job %lld starts before job %lld without delaying it", (long long)job->id,
+                         (long long)d.overtakes);
             if (queue_start(m, a))
                 queue_plan_started(l->plan, &waiting, &a->hosts);
             return false;
@@ -214,7 +214,7 @@ static bool queue_look_at(struct job_manager *m, struct queue_look *l,
     return false;
 }
 
-/* ---------------------------------------------------------------- a look */
+/* ---------------------------------------------------------------- a scheduling pass */
 
 static int queue_read(struct job_manager *m, enum store_launcher launcher, struct store_jobs *jobs)
 {
@@ -236,7 +236,7 @@ static int queue_read(struct job_manager *m, enum store_launcher launcher, struc
     return status;
 }
 
-/* Jobs for Slurm take no slots and wait in its queue, not here. */
+/* Jobs for Slurm take no slots here and wait in Slurm's queue. */
 static void queue_hand_to_slurm(struct job_manager *m)
 {
     struct store_jobs jobs = {0};
@@ -266,7 +266,7 @@ static int queue_compare(const void *left, const void *right)
                                 : (a->job->id > b->job->id) - (a->job->id < b->job->id);
 }
 
-/* In the order of the queue: as they are listed, unless use counts. */
+/* Returns the jobs in queue order: as listed, unless use affects their priority. */
 static struct queue_entry *queue_sort(struct job_manager *m, const struct store_jobs *jobs,
                                       double now)
 {
@@ -313,8 +313,8 @@ static void queue_publish_order(struct job_manager *m, const struct queue_entry 
     pthread_mutex_unlock(&m->mutex);
 }
 
-/* True: jobs wait. A job that is passed over, or waits for other machines, does not count as seen,
- * so that those behind many of them get their turn. */
+/* Returns whether jobs wait. Skipped jobs, and jobs that wait for other machines, do not count as
+ * seen, so that many of them do not keep later jobs from being considered. */
 static bool queue_look_at_all(struct job_manager *m, const struct store_jobs *jobs)
 {
     struct queue_look l = {.now = clock_now()};
@@ -333,7 +333,7 @@ static bool queue_look_at_all(struct job_manager *m, const struct store_jobs *jo
         l.seen += here && !passed;
     }
     bool passed = l.seen < QUEUE_SCAN_MAX && jobs->count >= QUEUE_SCAN_MAX;
-    if (passed && !m->queue_is_passed) /* read those behind them at once */
+    if (passed && !m->queue_is_passed) /* read the next ones at once */
         job_manager_want_queue(m);
     m->queue_is_passed = passed;
     queue_publish_order(m, entries, jobs->count);

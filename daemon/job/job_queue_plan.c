@@ -10,7 +10,7 @@
 #include "common/xalloc.h"
 #include "daemon/job/job_resources.h"
 
-#define QUEUE_NAMED 5 /* running jobs that a reason names */
+#define QUEUE_NAMED 5 /* running jobs named in a reason */
 
 #define QUEUE_PLAN_MAGIC 0x9bebe175u
 
@@ -18,18 +18,19 @@ struct queue_plan {
     unsigned magic;
     int64_t slots, used;
     struct queue_caps caps;
-    struct queue_running *running; /* running_count of them run or have just been started */
+    struct queue_running *running; /* the first running_count are running or were just started */
     size_t running_count, running_room;
-    struct forecast_span *soonest, *likely; /* of running jobs, then of those placed before */
-    int64_t *ids;                           /* whose span it is */
+    struct forecast_span *soonest,
+        *likely;  /* spans of running jobs, then of jobs placed in this pass */
+    int64_t *ids; /* job id of each span */
     size_t count, room;
-    size_t first_placed;      /* spans before it are of jobs that ran when the look began */
-    int64_t held_by;          /* the first job that does not fit; 0: none */
-    double held_until;        /* the earliest that it can start */
-    double last_start;        /* estimated, of the job before */
-    struct job_hosts claimed; /* by jobs that wait, of those named before them */
+    size_t first_placed;      /* earlier spans are those of jobs running when the pass began */
+    int64_t held_by;          /* first job that does not fit; 0: none */
+    double held_until;        /* earliest time it can start */
+    double last_start;        /* estimated start of the previous job */
+    struct job_hosts claimed; /* hosts named by waiting jobs so far */
     size_t claimed_room;
-    int64_t claimed_by; /* the first of them; 0: none */
+    int64_t claimed_by; /* the first of these jobs; 0: none */
 };
 
 double queue_place(double queued_at, int64_t priority, double priority_seconds,
@@ -39,7 +40,7 @@ double queue_place(double queued_at, int64_t priority, double priority_seconds,
            fair->weight * priority_seconds * share;
 }
 
-/* ---------------------------------------------------------------- making */
+/* ---------------------------------------------------------------- creation */
 
 static void queue_add_span(struct queue_plan *p, int64_t id, int64_t slots, double soonest,
                            double likely)
@@ -89,7 +90,7 @@ void queue_plan_destroy(struct queue_plan *p)
     free(p);
 }
 
-/* ---------------------------------------------------------------- words */
+/* ---------------------------------------------------------------- reasons */
 
 static void queue_words_for_slots(const struct queue_plan *p, const struct queue_waiting *job,
                                   char *reason)
@@ -123,8 +124,8 @@ static void queue_words_for_slots(const struct queue_plan *p, const struct queue
 
 /* ---------------------------------------------------------------- hosts */
 
-/* The slots of a host that running jobs take; -1: one of them has it to itself. *by: the last one.
- */
+/* Returns the slots of a host taken by running jobs, or -1 if one of them uses it exclusively. Sets
+ * *by to the last such job. */
 static int64_t queue_host_slots_used(const struct queue_plan *p, const char *name, int64_t *by)
 {
     int64_t used = 0;
@@ -163,7 +164,7 @@ bool queue_plan_hosts(struct queue_plan *p, const struct queue_waiting *job,
     }
     if (is_free)
         return true;
-    for (size_t i = 0; i < hosts->count; i++) /* keeps them from jobs behind this one */
+    for (size_t i = 0; i < hosts->count; i++) /* reserve them against later jobs */
         array_add(p->claimed.items, p->claimed.count, p->claimed_room) = hosts->items[i];
     if (!p->claimed_by)
         p->claimed_by = job->id;
@@ -200,7 +201,7 @@ static bool queue_is_capped(const struct queue_plan *p, const struct queue_waiti
         running++;
         slots += r->slots;
     }
-    const char *who = *job->user ? job->user : "whoever has no token";
+    const char *who = *job->user ? job->user : "users without a token";
     if (p->caps.running && running >= p->caps.running) {
         snprintf(reason, QUEUE_REASON_BYTES,
                  "waiting until a job of %.150s ends: %lld of %lld run (max_running_per_user)", who,

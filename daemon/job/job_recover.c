@@ -13,8 +13,8 @@
 #include "daemon/job/job_run.h"
 #include "daemon/job/run_dir.h"
 
-/* Looks for the launcher of this machine. The state folder may be a copy: the launcher then belongs
- * to the original job, and works in another folder. */
+/* Looks for the launcher process on this machine. If the state folder is a copy, the stored
+ * launcher belongs to the original job and works in another folder. */
 static bool recover_process(const struct store_job *job, struct active_job *a)
 {
     bool alive = launch_adopt(job->launcher_pid, job->launcher_start, &a->process);
@@ -28,7 +28,7 @@ static bool recover_process(const struct store_job *job, struct active_job *a)
     }
     free(its);
     if (!alive)
-        a->process.session = 0; /* the number may be reused by now */
+        a->process.session = 0; /* the number may have been reused */
     return alive;
 }
 
@@ -39,11 +39,11 @@ static int recover_in_slurm(struct job_manager *m, const struct store_job *job,
     const char *name = json_string_value(json_object_get(slurm, "name"));
     int64_t id = json_integer_value(json_object_get(slurm, "job_id"));
     int status = name ? slurm_adopt(m->slurm, name, id, job->run_dir, &a->process, e)
-                      : error_set(e, ERR_CORRUPT, "job %lld: its name in Slurm is not stored",
+                      : error_set(e, ERR_CORRUPT, "job %lldhas no stored Slurm job name",
                                   (long long)job->id);
 
     if (!status)
-        log_info("job %lld: looked for in Slurm as %s", (long long)job->id, name);
+        log_info("job %lld: searching for it in Slurm as %s", (long long)job->id, name);
     json_decref(slurm);
     return status;
 }
@@ -62,7 +62,7 @@ static int recover_look(struct job_manager *m, const struct store_job *job, stru
     if (!found.foreign && !found.slurm && found.launched)
         found.alive = recover_process(job, a);
     if (run_dir == RUN_DIR_UNKNOWN && (found.alive || found.slurm)) {
-        log_warning("job %lld: %s; it runs there, and is followed again", (long long)job->id,
+        log_warning("job %lld: %s; it is running, following it again", (long long)job->id,
                     a->no_start.text);
         if (found.alive && run_dir_mark(m->store, job, &why))
             log_warning("job %lld: %s", (long long)job->id, why.text);
@@ -86,14 +86,14 @@ static int recover_job(struct job_manager *m, const struct store_job *job, struc
     int status = recover_look(m, job, a, &seen.event, e);
     if (!status) {
         if (seen.event == ON_FOUND_UNLAUNCHED) {
-            log_info("job %lld: its launch had not been completed", (long long)job->id);
-            if (a->launcher == &launcher_local) /* the folder that was made for its ranks */
+            log_info("job %lld: its launch was not completed", (long long)job->id);
+            if (a->launcher == &launcher_local) /* folder created for its ranks */
                 launcher_local.survivors(&a->process, a->attempt_dir);
         } else if (seen.event == ON_FOUND_ALIVE) {
-            log_info("job %lld: still runs, followed again", (long long)job->id);
+            log_info("job %lld: still running, following it again", (long long)job->id);
             seen.ran_seconds = launch_elapsed_seconds(&a->process);
         } else if (seen.event == ON_FOUND_DEAD) {
-            log_info("job %lld: ended while traind was away", (long long)job->id);
+            log_info("job %lld: ended while traind was not running", (long long)job->id);
         }
         status = job_run_dispatch(m, a, &seen, e);
     }

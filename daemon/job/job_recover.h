@@ -1,8 +1,6 @@
-/*
- * Recovery after a restart: each job that is stored as active is looked for, by its launcher's pid
- * and start time or by its name in Slurm. One that is found is followed again, one that is gone is
- * judged by its run directory. A job that never passed the gate goes back to the queue.
- */
+/* Recovery after a restart. Each job stored as active is searched for by its launcher's pid and
+ * start time, or by its name in Slurm. If found, the loop resumes following it; otherwise its run
+ * directory tells how it ended. A job whose launcher never passed the gate returns to the queue. */
 #pragma once
 
 #include "common/error.h"

@@ -35,11 +35,11 @@ static int replan_read_place(const struct store_job *job, struct resume_point *a
                          (long long)job->id, at->why_not);
     return error_set(e, ERR_CONFLICT,
                      "job %lld has no checkpoint to resume from: submit its document again, with "
-                     "checkpoint.every_steps or every_epochs so that the next one has",
+                     "checkpoint.every_steps or every_epochs, to have checkpoints next time",
                      (long long)job->id);
 }
 
-/* The stored document with the changes merged: a new reference, or NULL with problems. */
+/* Merges the changes into the stored document. Returns a new reference, or NULL with problems. */
 static json_t *replan_merge(const struct store_job *job, const json_t *changes,
                             struct problems *problems)
 {
@@ -58,7 +58,7 @@ static json_t *replan_merge(const struct store_job *job, const json_t *changes,
         else
             json_object_set(document, key, value);
     }
-    /* With other workers restart.on_fewer_nodes decides about the batches. */
+    /* If the workers change, restart.on_fewer_nodes decides about the batches. */
     json_object_set_new(document, "global_batch", json_null());
     if (problems->count == 0)
         return document;
@@ -77,9 +77,10 @@ static struct job_spec *replan_changed_spec(const struct store_job *job, const j
         spec = job_spec_parse(document, preset_lookup, NULL, problems);
     json_decref(document);
     if (spec && job_spec_leaves_workers(spec))
-        problems_add(problems, "/cluster/workers_per_node", NULL,
-                     "0 lets the plan choose for a new job; one that goes on keeps its workers, or "
-                     "is given a number");
+        problems_add(
+            problems, "/cluster/workers_per_node", NULL,
+            "0 lets the plan choose for a new job; a resumed job keeps its workers unless it "
+            "is given another number");
     if (spec && problems->count == 0) {
         int64_t nodes = spec->cluster.nodes, workers = spec->cluster.workers_per_node;
         spec->cluster.nodes = before->cluster.nodes;
@@ -92,7 +93,7 @@ static struct job_spec *replan_changed_spec(const struct store_job *job, const j
         if (!status)
             return spec;
     } else if (before) {
-        error_set(e, ERR_INVALID, "the changes do not fit");
+        error_set(e, ERR_INVALID, "these changes are invalid");
     }
     job_spec_destroy(spec);
     return NULL;
@@ -113,7 +114,7 @@ static struct plan *replan_new_plan(struct job_manager *m, const struct job_spec
         0) {
         plan = plan_make(spec, &inputs, problems);
         if (!plan)
-            error_set(e, ERR_INVALID, "no plan can be made for these workers");
+            error_set(e, ERR_INVALID, "cannot plan the job for these workers");
     }
     return plan;
 }
@@ -205,7 +206,7 @@ int job_replan_store(struct job_manager *m, const struct job_replan *r, bool kee
     again.size.predicted_seconds *= of_plan;
     again.size.predicted_low_seconds *= of_plan;
     again.size.predicted_high_seconds *= of_plan;
-    pthread_mutex_lock(&m->files); /* it may be about to be removed */
+    pthread_mutex_lock(&m->files); /* it may be in the course of removal */
     int status = store_job_again(m->store, r->job.id, &again, e);
     pthread_mutex_unlock(&m->files);
     return status;
@@ -234,7 +235,7 @@ static json_t *replan_for_hosts(const struct hosts_found *found)
                                 (json_int_t)found->usable_count, "hosts", hosts));
 }
 
-/* found NULL: for this node's slots. */
+/* found: the available hosts; NULL: use this node's slots. */
 static int replan_fewer(struct job_manager *m, int64_t id, const struct hosts_found *found,
                         struct error *e)
 {
@@ -283,6 +284,6 @@ void job_replan_without_hosts(struct job_manager *m, int64_t id, const char *att
     if (!hosts_read(attempt_dir, &found))
         return;
     if (found.usable_count > 0 && found.problems && replan_fewer(m, id, &found, &e))
-        log_warning("job %lld does not go on with fewer hosts: %s", (long long)id, e.text);
+        log_warning("job %lld cannot continue with fewer hosts: %s", (long long)id, e.text);
     hosts_found_clear(&found);
 }

@@ -26,7 +26,7 @@
 int job_submit(struct job_manager *m, const struct job_submission *s, struct problems *problems,
                int64_t *id, bool *existed, struct error *e)
 {
-    /* A sweep, which submits its jobs by itself, could only fail. */
+    /* Without this check the sweep would submit the job later and could only fail. */
     bool by_sweep = s->submitted_by && strncmp(s->submitted_by, "sweep ", 6) == 0;
     char key[PROBLEM_KEY_BYTES];
     bool before = false;
@@ -74,8 +74,8 @@ int job_submit(struct job_manager *m, const struct job_submission *s, struct pro
 
 /* ---------------------------------------------------------------- cancel */
 
-/* The request is stored, and a file in the attempt's folder, so that neither a daemon that is
- * killed in between nor a batch script misses it. */
+/* A cancellation is stored and also marked by a file in the attempt's folder, so that a daemon
+ * killed in between or a batch script sees it. */
 struct job_cancelling {
     struct job_manager *m;
     const struct store_job *job;
@@ -92,7 +92,7 @@ static int job_mark_cancelled(struct job_manager *m, const struct store_job *job
     pthread_mutex_lock(&m->files);
     status = run_dir_claim(m->store, job, e);
     if (!status)
-        status = file_make_dirs(folder, e); /* it may be about to start */
+        status = file_make_dirs(folder, e); /* the attempt may be about to start */
     pthread_mutex_unlock(&m->files);
     return status ? status : attempt_flag_write(folder, ATTEMPT_FLAG_CANCEL, e);
 }
@@ -110,14 +110,14 @@ static int job_cancel_act(void *context, enum job_action action, struct error *e
         status = store_job_cancel_waiting(m->store, job->id, reason, c->by, clock_now(), e);
         if (!status)
             log_info("job %lld: cancelled by %s", (long long)job->id, job_requester_name(c->by));
-    } else if (action == DO_STORE_WISH) {
+    } else if (action == DO_STORE_CANCEL_REQUEST) {
         status = store_job_ask_cancel(m->store, job->id, job->attempt, c->by, clock_now(), e);
         if (!status)
-            log_info("job %lld: its cancelling was requested by %s", (long long)job->id,
+            log_info("job %lld: cancellation requested by %s", (long long)job->id,
                      job_requester_name(c->by));
-    } else if (action == DO_MARK_WISH) {
+    } else if (action == DO_MARK_CANCEL) {
         status = job_mark_cancelled(m, job, e);
-    } else { /* DO_TELL_LOOP */
+    } else { /* DO_WAKE_LOOP */
         pthread_mutex_lock(&m->mutex);
         array_add(m->cancel_ids, m->cancel_count, m->cancel_room) = job->id;
         pthread_mutex_unlock(&m->mutex);
@@ -131,7 +131,7 @@ int job_cancel(struct job_manager *m, int64_t id, const char *by, struct error *
     struct store_job job;
 
     assert_object(m, JOB_MANAGER_MAGIC);
-    /* Its state may change between reading and writing. */
+    /* Retry: its state may change between reading and writing. */
     for (int tries = 0;; tries++) {
         int status = store_job_get(m->store, id, &job, e);
         if (status)
@@ -141,7 +141,7 @@ int job_cancel(struct job_manager *m, int64_t id, const char *by, struct error *
         bool final = job_state_is_final(job.state);
         status = job_state_machine_step(&machine, &asked, job_cancel_act, &cancelling, e);
         if (status == MACHINE_NOTHING)
-            status = error_set(e, ERR_CONFLICT, "job %lld has %s already", (long long)id,
+            status = error_set(e, ERR_CONFLICT, "job %lld has already %s", (long long)id,
                                job.state == JOB_CANCELLED ? "been cancelled"
                                                           : job_state_name(job.state));
         store_job_clear(&job);
@@ -168,7 +168,7 @@ static int job_check_resumable(const struct store_job *job, struct error *e)
     if (strcmp(json_get_text(store_job_spec(job), "mode", "train"), "train") == 0)
         return 0;
     return error_set(e, ERR_CONFLICT,
-                     "job %lld evaluates, which has no checkpoints: submit its document again",
+                     "job %lld is an evaluation and has no checkpoints: submit its document again",
                      (long long)job->id);
 }
 
@@ -209,8 +209,8 @@ int job_resume(struct job_manager *m, int64_t id, const json_t *changes, const c
 
 /* ---------------------------------------------------------------- hold, priority, labels */
 
-/* Only the store is written: the queue passes over held jobs, and the store refuses to begin an
- * attempt of a job that was held meanwhile. done: for the log. */
+/* Changes the store only: the queue skips held jobs, and the store refuses to begin an attempt of a
+ * job held meanwhile. done: text for the log. */
 static int job_change_waiting(struct job_manager *m, int64_t id,
                               struct store_waiting_change *change, const char *done,
                               struct error *e)
@@ -221,7 +221,7 @@ static int job_change_waiting(struct job_manager *m, int64_t id,
 
     if (status)
         return status;
-    job_manager_wake(m); /* those behind it may start */
+    job_manager_wake(m); /* later jobs may be able to start */
     log_info("job %lld: %s by %s", (long long)id, done, job_requester_name(change->by));
     return 0;
 }

@@ -36,7 +36,7 @@ int64_t job_hosts_slots(const struct job_spec *spec, int64_t total)
     return least ? least : total;
 }
 
-/* Hardware threads of a core of this machine if the job counts those, else 1. */
+/* Returns the hardware threads per core of this machine if the job counts those, otherwise 1. */
 static int64_t resources_threads_of_core(const struct job_spec *spec)
 {
     if (!spec->cluster.smt)
@@ -84,7 +84,7 @@ static int resources_check_fits_slurm(const struct job_manager *m, const struct 
     return problems->count ? 0 : slurm_check(e);
 }
 
-/* A binding by name must fit this machine; other hosts check it themselves. */
+/* Checks that a binding by name is possible on this machine; other hosts check it themselves. */
 static void resources_check_binding(const struct job_manager *m, const struct job_spec *spec,
                                     struct problems *problems)
 {
@@ -137,7 +137,7 @@ void job_check_caps(struct job_manager *m, const struct job_spec *spec, struct p
                  (long long)needed, (long long)most);
 }
 
-/* A job in Slurm, and one that does not give a host's slots, has its nodes to itself. */
+/* A job in Slurm, or one that does not give a host's slots, has its nodes to itself. */
 double job_node_share(const struct job_spec *spec, int64_t total)
 {
     bool shares = spec->cluster.launcher == JOB_LAUNCHER_LOCAL;

@@ -1,4 +1,4 @@
-/* What a job takes of its machines, and whether this node can run it. Thread-safe. */
+/* The resources a job needs, and whether this node can run it. Thread-safe. */
 #pragma once
 
 #include "common/job/job_spec.h"
@@ -11,63 +11,62 @@
 
 struct job_manager;
 
-/* total cores as slots of the job's kind: with cluster.smt their hardware threads. */
+/* Converts total cores to slots of this job: hardware threads with cluster.smt, otherwise cores. */
 int64_t job_machine_slots(const struct job_spec *spec, int64_t total);
-int64_t job_threads(const struct job_spec *spec, int64_t total); /* per worker, resolved */
+int64_t job_threads(const struct job_spec *spec, int64_t total); /* per worker, with 0 resolved */
 
-/* Slots of this machine that a job takes: workers_per_node x max(1, threads_per_worker, or total /
- * workers when 0); 0 for one that runs on other hosts alone. */
+/* Returns the slots that a job takes on this machine: workers_per_node x max(1, threads_per_worker,
+ * or total / workers if that is 0); 0 for a job that runs on other hosts only. */
 int64_t job_slots_needed(const struct job_spec *spec, int64_t total);
 
-/* The smallest slot count among the job's hosts; total if none gives one. */
+/* Returns the smallest slot count among the job's hosts, or total if none specifies one. */
 int64_t job_hosts_slots(const struct job_spec *spec, int64_t total);
 
-/* The part that the job takes of each of its nodes' cores: above 0, at most 1. */
+/* Returns the job's share of the cores of each of its nodes, in (0, 1]. */
 double job_node_share(const struct job_spec *spec, int64_t total);
 
-/* What the queue must know of a plan. */
+/* Returns the sizes that the queue needs from a plan. */
 struct store_job_size job_size(const struct job_manager *m, const struct job_spec *spec,
                                const struct plan *plan);
 
-/* Adds as problems why it can never run on this node. Negative: Slurm cannot start it. */
+/* Adds a problem for each reason why the job can never run on this node. Returns a negative error
+ * if Slurm cannot start it. */
 int job_check_fits(const struct job_manager *m, const struct job_spec *spec,
                    struct problems *problems, struct error *e);
 
-/* Adds a problem if it takes more slots than one user may. */
+/* Adds a problem if the job needs more slots than the per-user limit. */
 void job_check_caps(struct job_manager *m, const struct job_spec *spec, struct problems *problems);
 
-/*
- * What a job of launcher local takes of its hosts. Slots are counted for each host by its name: a
- * job that gives a host's slots ("n1:16") shares them with others that do, one that does not has
- * the host to itself. Of this machine's own slots (traind.conf) a job takes its part only if it
- * names this machine, or no hosts at all.
- */
+/* The hosts and slots that a job of launcher local occupies. Slots are counted per host name: jobs
+ * that give a host's slots ("n1:16") share it; a job that does not has the host to itself. A job
+ * takes slots of this machine (traind.conf) only if it names this machine or no hosts at all. */
 struct job_hosts {
     struct host *items;
     size_t count;
-    int64_t slots; /* of each */
+    int64_t slots; /* slots of each host */
 };
 
-/* slots: that it takes of each host. All zero for a job that names no hosts. Free with
+/* slots: what the job takes on each host. All zero for a job that names no hosts. Free with
  * job_hosts_clear. */
 void job_hosts_of(const struct job_spec *spec, int64_t slots, struct job_hosts *hosts);
 void job_hosts_clear(struct job_hosts *hosts);
 
-/* NULL: the job does not name it. */
+/* Returns NULL if the job does not use this host. */
 const struct host *job_hosts_find(const struct job_hosts *hosts, const char *name);
 
 struct job_cores {
-    struct slurm_cores node; /* of which threads are a share; cores 0: the document gives them */
-    struct plan_workers workers; /* that were chosen */
+    struct slurm_cores
+        node; /* the node that threads are a share of; cores 0: the document sets the threads */
+    struct plan_workers workers; /* the chosen number of workers */
 };
 
-/* A job without cluster.workers_per_node gets its workers and their threads, and a job for Slurm
- * without cluster.threads_per_worker its workers' share of a node's cores, which Slurm or
- * slurm.node_cores names. On this machine open threads follow from the slots at each start. by: the
- * user whose speeds are known. Waits for Slurm, 10 s at most. Negative: not known, as *problems
- * says. */
+/* Fills in cluster.workers_per_node and, for a Slurm job, cluster.threads_per_worker if they are
+ * not set: each worker gets its share of a node's cores, from Slurm or slurm.node_cores. On this
+ * machine, unset threads are derived from the slots at each start. by: the user whose measured
+ * speeds may be used. Blocks on Slurm for up to 10 s. Returns a negative error if the cores are
+ * unknown, with the reason in *problems. */
 int job_share_cores(const struct job_manager *m, struct job_spec *spec, const char *by,
                     struct job_cores *found, struct problems *problems);
 
-/* *inputs borrows from *cores. */
+/* inputs borrows from *cores. */
 void job_cores_to_plan_inputs(const struct job_cores *cores, struct plan_inputs *inputs);

@@ -33,7 +33,7 @@
 
 #define COMPLAIN_SECONDS  10
 #define TRY_LATER_SECONDS 1.0
-#define GRACE_STEPS       3 /* the current one, and a checkpoint */
+#define GRACE_STEPS       3 /* the current step and a checkpoint */
 
 struct job_start {
     struct store_job job;
@@ -79,8 +79,8 @@ struct active_job *job_run_create(struct job_manager *m, const struct store_job 
     if (a->spec)
         job_hosts_of(a->spec, a->spec->cluster.workers_per_node * job_threads(a->spec, m->slots),
                      &a->hosts);
-    else /* a job that runs is followed nevertheless */
-        log_warning("job %lld: its hosts are not known: %s", (long long)a->id, e.text);
+    else /* a running job is followed regardless */
+        log_warning("job %lld: cannot determine its hosts: %s", (long long)a->id, e.text);
     return a;
 }
 
@@ -158,7 +158,7 @@ void job_run_complain(struct active_job *a, const char *what, const struct error
     log_error("job %lld: %s: %s", (long long)a->id, what, e->text);
 }
 
-/* Reads the events of this attempt from now on. Owns folder and ingest. */
+/* Starts reading the events of this attempt. Takes ownership of folder and ingest. */
 static void run_follow(struct job_manager *m, struct active_job *a, int64_t attempt, char *folder,
                        struct ingest *ingest)
 {
@@ -174,7 +174,8 @@ static void run_follow(struct job_manager *m, struct active_job *a, int64_t atte
                    : inotify_add_watch(m->inotify_fd, folder, IN_MODIFY | IN_CREATE | IN_MOVED_TO);
 }
 
-/* Makes the folder of an attempt and opens its events. Free *folder also after an error. */
+/* Creates an attempt's folder and opens its events. The caller frees *folder, also after an
+ * error. */
 static int run_open_attempt(struct job_manager *m, const struct active_job *a, int64_t attempt,
                             char **folder, struct ingest **ingest, struct error *e)
 {
@@ -184,7 +185,7 @@ static int run_open_attempt(struct job_manager *m, const struct active_job *a, i
     return status ? status : ingest_create(m->store, a->id, attempt, *folder, ingest, e);
 }
 
-/* ---------------------------------------------------------------- what a start takes */
+/* ---------------------------------------------------------------- preparing a start */
 
 double job_run_grace_seconds(const struct job_limits *limits, const struct store_job *job)
 {
@@ -200,19 +201,20 @@ static int run_find_programs(const struct job_manager *m, char **mpirun, char **
     int status = launch_find_program(m->mpirun, mpirun, e);
     if (status)
         return error_set(e, e->code,
-                         "mpirun cannot be run (%s): apt-get install openmpi-bin, or set mpirun= "
+                         "cannot run mpirun (%s): apt-get install openmpi-bin, or set mpirun= "
                          "in traind.conf",
                          strcmp(m->mpirun, "mpirun") ? m->mpirun : "not found in PATH");
     status = launch_find_program(m->worker, worker, e);
     if (status)
         return error_set(e, e->code,
-                         "the worker program %s cannot be run: install traind completely, or set "
+                         "cannot run the worker program %s: install traind completely, or set "
                          "worker= in traind.conf",
                          m->worker);
     return 0;
 }
 
-/* Two bound jobs would share cores, so a job is bound only if it has its cores to itself. */
+/* Two bound jobs would be bound to the same cores, so binding requires that the job has all
+ * cores. */
 static enum job_bind run_bind(const struct job_manager *m, const struct job_spec *spec,
                               int64_t slots)
 {
@@ -243,7 +245,7 @@ static struct launch_request run_request_for(struct job_manager *m, const struct
 {
     struct placement_machine machine = {0};
 
-    if (!job_spec_names_hosts(spec)) /* else its hosts are probed when it starts */
+    if (!job_spec_names_hosts(spec)) /* otherwise its hosts are probed when it starts */
         placement_read_mine(&machine);
     return (struct launch_request){
         .job_id = job->id,
@@ -264,7 +266,7 @@ static struct launch_request run_request_for(struct job_manager *m, const struct
     };
 }
 
-/* A job for Slurm that an older version accepted may have no threads_per_worker. */
+/* A job for Slurm accepted by an older version may lack threads_per_worker. */
 static int run_check_threads(const struct job_manager *m, struct job_spec *spec, const char *by,
                              struct error *e)
 {
@@ -291,7 +293,7 @@ static char *run_threads_source(const json_t *plan)
     return shared ? xstrdup_or_null(source) : NULL;
 }
 
-/* A run that begins anew must not find checkpoints of attempts that the database does not know. */
+/* A run that starts from scratch must not find checkpoints of attempts unknown to the database. */
 static int run_put_checkpoints_aside(struct job_manager *m, const struct store_job *job,
                                      int64_t last, struct error *e)
 {
@@ -308,17 +310,17 @@ static int run_put_checkpoints_aside(struct job_manager *m, const struct store_j
         return error_set_errno(e, errno, "cannot rename %s to %s", from, to);
     snprintf(message, sizeof message,
              "the run directory held checkpoints of attempts that the database does not know (was "
-             "it restored from a backup?): they are in %s now",
+             "it restored from a backup?): they have been moved to %s",
              to);
     log_warning("job %lld: %s", (long long)job->id, message);
     json_t *fields = json_pack("{s:s}", "message", message);
     if (store_event_add(m->store, job->id, job->attempt, "warning", fields, clock_now(), &why))
-        log_warning("job %lld: a warning was not stored: %s", (long long)job->id, why.text);
+        log_warning("job %lld: cannot store a warning: %s", (long long)job->id, why.text);
     json_decref(fields);
     return 0;
 }
 
-/* A database that was restored from a backup may not know attempts that still run. */
+/* A database restored from a backup may not know attempts that are still running. */
 static int run_settle_unknown_attempts(struct job_manager *m, const struct store_job *job,
                                        struct error *e)
 {
@@ -341,7 +343,7 @@ static int run_settle_unknown_attempts(struct job_manager *m, const struct store
     return run_put_checkpoints_aside(m, job, last, e);
 }
 
-/* ---------------------------------------------------------------- a start */
+/* ---------------------------------------------------------------- starting */
 
 void job_run_make_ready(struct active_job *a, struct store_job *job)
 {
@@ -461,7 +463,7 @@ static int run_follow_attempt(struct job_manager *m, struct active_job *a, struc
 
 static void run_open_gate(struct active_job *a)
 {
-    bool launched = a->start != NULL; /* else by an earlier daemon, in Slurm */
+    bool launched = a->start != NULL; /* otherwise an earlier daemon submitted it to Slurm */
 
     if (a->process.slurm) {
         slurm_release(a->process.slurm);
@@ -518,7 +520,7 @@ int job_slurm_script(struct job_manager *m, const struct job_spec *spec, const s
     return status;
 }
 
-/* ---------------------------------------------------------------- states */
+/* ---------------------------------------------------------------- state changes */
 
 static int run_set_state(struct job_manager *m, const struct active_job *a, enum job_state to,
                          const char *reason, const char *by, struct error *e)
@@ -531,7 +533,7 @@ static int run_set_state(struct job_manager *m, const struct active_job *a, enum
     return status;
 }
 
-/* Outside of an attempt; the reason also names the failure of an earlier one. */
+/* Fails a job outside of an attempt. The reason also includes the failure of an earlier attempt. */
 static int run_fail(struct job_manager *m, const struct active_job *a, const char *why,
                     struct error *e)
 {
@@ -613,11 +615,11 @@ static int run_mark_stall(struct job_manager *m, struct active_job *a, struct er
     struct error ignored;
     struct stalled before;
 
-    log_warning("job %lld is ended: %s", (long long)a->id, a->stall.reason);
-    /* An earlier daemon that left the file has stored the event. */
+    log_warning("job %lld is being ended: %s", (long long)a->id, a->stall.reason);
+    /* If the file exists, an earlier daemon has stored the event. */
     if (!stalled_read(a->attempt_dir, &before) &&
         store_event_add(m->store, a->id, a->attempt, "warning", fields, clock_now(), &ignored))
-        job_run_complain(a, "its stall was not stored", &ignored);
+        job_run_complain(a, "cannot store its stall", &ignored);
     json_decref(fields);
     return stalled_keep(a->attempt_dir, &a->stall, e);
 }
@@ -633,7 +635,7 @@ static int run_store_put_back(struct job_manager *m, struct active_job *a, struc
         status = job_run_end_put_back(m, a, next, e);
     a->judged = false;
     if (status) {
-        job_run_complain(a, "its restart by Slurm was not stored", e);
+        job_run_complain(a, "cannot store its restart by Slurm", e);
         ingest_destroy(ingest);
         free(folder);
         return status;
@@ -649,11 +651,11 @@ static int run_store_put_back(struct job_manager *m, struct active_job *a, struc
 static int run_stop(struct active_job *a, enum launch_stop how)
 {
     if (how == LAUNCH_STOP_NOW && a->machine.stop == STOP_ASKED)
-        log_info("job %lld: the workers did not stop in time, %s is asked to end them",
+        log_info("job %lld: the workers did not stop in time, asking %s to end them",
                  (long long)a->id, a->machine.slurm ? "Slurm" : "mpirun");
     if (how == LAUNCH_STOP_KILL && a->machine.stop == STOP_TERMINATED &&
         a->machine.phase == PHASE_RUNNING)
-        log_info("job %lld: its processes are killed", (long long)a->id);
+        log_info("job %lld: killing its processes", (long long)a->id);
     a->launcher->stop(&a->process, a->attempt_dir, how);
     return 0;
 }
@@ -683,7 +685,7 @@ static int run_act(struct job_manager *m, struct active_job *a, enum job_action 
     case DO_STORE_NO_START:
         status = job_run_end_unstarted(m, a, e);
         if (status && e->code != ERR_CONFLICT && e->code != ERR_NOT_FOUND)
-            job_run_complain(a, "its end cannot be stored yet", e);
+            job_run_complain(a, "cannot store its end yet", e);
         return status;
     case DO_TRY_LATER:
         job_manager_want(m, TASK_QUEUE, clock_monotonic() + TRY_LATER_SECONDS);
@@ -709,7 +711,7 @@ static int run_act(struct job_manager *m, struct active_job *a, enum job_action 
         return run_stop(a, LAUNCH_STOP_NOW);
     case DO_KILL:
         return run_stop(a, LAUNCH_STOP_KILL);
-    case DO_SAY_STOPPING:
+    case DO_STORE_STOPPING:
         return run_say_stopping(m, a, e);
     case DO_STORE_STARTED:
         return run_store_started(m, a, e);
@@ -725,7 +727,7 @@ static int run_act(struct job_manager *m, struct active_job *a, enum job_action 
     case DO_STORE_END:
         status = job_run_end(m, a, e);
         if (status)
-            job_run_complain(a, "its end cannot be stored yet", e);
+            job_run_complain(a, "cannot store its end yet", e);
         return status;
     case DO_FINISH:
         job_run_finish(m, a);
@@ -740,9 +742,9 @@ static int run_act(struct job_manager *m, struct active_job *a, enum job_action 
         cleanup_keep_limits(m);
         return 0;
     case DO_NOTHING:
-    case DO_STORE_WISH: /* job_cancel's */
-    case DO_MARK_WISH:
-    case DO_TELL_LOOP:
+    case DO_STORE_CANCEL_REQUEST: /* handled by job_cancel */
+    case DO_MARK_CANCEL:
+    case DO_WAKE_LOOP:
         break;
     }
     return 0;

@@ -1,7 +1,5 @@
-/*
- * A job that the loop is responsible for: its object, its start, and the actions that the state
- * machine decides. All but job_slurm_script on the loop's thread.
- */
+/* A job that the loop is responsible for: its object, its start, and the actions chosen by the
+ * state machine. Everything except job_slurm_script runs on the loop's thread. */
 #pragma once
 
 #include "daemon/job/job_state_machine.h"
@@ -13,40 +11,40 @@ struct job_spec;
 struct plan;
 struct store_job;
 
-/* A job in this phase, without a launcher, not yet in the list. job->spec is needed. */
+/* Creates a job in this phase, without a launcher and not yet in the list. Requires job->spec. */
 struct active_job *job_run_create(struct job_manager *m, const struct store_job *job,
                                   enum job_phase phase);
 
-/* Also takes it out of the list; its processes run on. */
+/* Also removes it from the list. Its processes continue to run. */
 void job_run_destroy(struct job_manager *m, struct active_job *a);
 
-/* Appends it to the list: it takes its slots. */
+/* Appends it to the list; it counts as using its slots from now on. */
 void job_run_add(struct job_manager *m, struct active_job *a);
 
-/* NULL: it is not in the list. */
+/* Returns NULL if it is not in the list. */
 struct active_job *job_run_find(const struct job_manager *m, int64_t id);
 
-/* It has an attempt that runs, or waits in Slurm's queue. */
+/* Returns whether it has an attempt that is running or waiting in Slurm's queue. */
 bool job_run_is_under_way(const struct active_job *a);
 
-/* What was observed of a job, and what follows: as job_state_machine_step. MACHINE_GONE: *a is
- * freed. Errors of actions are logged by them. */
+/* Feeds an observation to job_state_machine_step and carries out the actions. MACHINE_GONE: *a has
+ * been freed. Actions log their errors. */
 int job_run_dispatch(struct job_manager *m, struct active_job *a,
                      const struct job_observation *seen, struct error *e);
 
-/* For ON_MAY_START and ON_NEVER_FITS: what *job points to is the attempt's from now on. */
+/* For ON_MAY_START and ON_NEVER_FITS. Moves the contents of *job into the attempt. */
 void job_run_make_ready(struct active_job *a, struct store_job *job);
 
-/* Seconds that workers need to end their step and write a checkpoint. */
+/* Returns the seconds that workers need to finish their step and write a checkpoint. */
 double job_run_grace_seconds(const struct job_limits *limits, const struct store_job *job);
 
-/* Stores what Slurm reports, if it has changed. */
+/* Stores Slurm's status if it has changed. */
 void job_run_store_slurm(struct job_manager *m, struct active_job *a);
 
-/* Logs an error that repeats, at most once in ten seconds a job. */
+/* Logs a recurring error, at most once in ten seconds per job. */
 void job_run_complain(struct active_job *a, const char *what, const struct error *e);
 
-/* The batch script by which a user may submit a job of launcher slurm; the caller frees *text.
- * Thread-safe. */
+/* Creates the batch script with which a user may submit a job of launcher slurm. The caller frees
+ * *text. Thread-safe. */
 int job_slurm_script(struct job_manager *m, const struct job_spec *spec, const struct plan *plan,
                      char **text, struct error *e);

@@ -28,7 +28,7 @@
 #include "daemon/store/metric.h"
 #include "daemon/store/node.h"
 
-/* ---------------------------------------------------------------- what Slurm knows */
+/* ---------------------------------------------------------------- Slurm's information */
 
 static bool end_slurm_is(const struct slurm_end *end, const char *state)
 {
@@ -59,7 +59,7 @@ static void end_slurm_judge_time(const struct slurm_end *end, struct verdict *v)
     v->goes_on = v->checkpoint > 0;
     v->own_fault = !v->goes_on;
     if (v->goes_on)
-        end_append(v, "the time of Slurm's job %lld was over after step %lld", id,
+        end_append(v, "Slurm's job %lld reached its time limit after step %lld", id,
                    (long long)v->step);
     else
         end_append(v,
@@ -121,7 +121,7 @@ void job_run_slurm_verdict(const struct slurm_end *end, struct verdict *v)
                    attempt);
     } else if (v->state == JOB_FAILED && v->step == 0 && v->who.rank < 0 && !end->begun &&
                end_slurm_is(end, "FAILED")) {
-        /* The exit code is slurmstepd's, as if its folder had vanished, and not mpirun's. */
+        /* The exit code comes from slurmstepd, as if its folder had vanished, not from mpirun. */
         v->outside = true;
         end_append(v,
                    "Slurm's job %lld ended on %s before its script had begun [%s]; see "
@@ -130,7 +130,7 @@ void job_run_slurm_verdict(const struct slurm_end *end, struct verdict *v)
     } else {
         end_append(v, "%s", before);
     }
-    /* Slurm reports that a node failed, and the job had only this one. */
+    /* If Slurm reports a node failure, this was the job's only node. */
     if (*slurm->nodes && !strpbrk(slurm->nodes, "[],") &&
         (end_slurm_is(end, "NODE_FAIL") || end_slurm_is(end, "BOOT_FAIL") || not_launched))
         snprintf(v->bad_node, sizeof v->bad_node, "%.127s", slurm->nodes);
@@ -143,7 +143,7 @@ void job_run_slurm_put_back(const struct slurm_end *end, struct verdict *v)
     v->state = JOB_FAILED;
     v->outside = true;
     v->own_fault = false;
-    v->goes_on = !end->begun; /* nothing had begun: no restart is used up */
+    v->goes_on = !end->begun; /* nothing had started: does not count as a restart */
     snprintf(v->reason, sizeof v->reason, "Slurm put its job %lld back into the queue",
              (long long)end->slurm->job_id);
     if (end->refused && !v->step)
@@ -158,7 +158,7 @@ void job_run_slurm_put_back(const struct slurm_end *end, struct verdict *v)
 
 /* ---------------------------------------------------------------- the verdict */
 
-/* Why this attempt was asked to stop, also by an earlier daemon. */
+/* Returns why this attempt was asked to stop, possibly by an earlier daemon. */
 static enum failure_stop end_why(const struct active_job *a)
 {
     struct stalled stall;
@@ -215,7 +215,7 @@ static void end_decide(const struct job_manager *m, const struct active_job *a,
 
 /* ---------------------------------------------------------------- draining a node */
 
-/* Runs on its own thread: the command may take two seconds and must not block the loop. */
+/* Runs on its own thread, because the command may take two seconds and must not block the loop. */
 struct drain {
     char *command;
     char node[NODE_NAME_BYTES];
@@ -228,7 +228,7 @@ static void *end_run_drain(void *context)
     struct error e;
 
     if (node_tell(d->command, d->node, d->reason, &e))
-        log_warning("node %s could not be drained: %s", d->node, e.text);
+        log_warning("cannot drain node %s: %s", d->node, e.text);
     free(d->command);
     free(d);
     return NULL;
@@ -243,10 +243,9 @@ static bool end_is_host_of_job(const struct active_job *a, const char *host)
     return a->hosts.count ? job_hosts_find(&a->hosts, host) != NULL : host_is_here(host, false);
 }
 
-/* Calls drain_command for the node that a->verdict blames, without waiting for it. A job's own
- * output may name any host, so a node counts only if Slurm itself reports that it failed, or, with
- * drain-unverified in an administrator's rule, if the output names it and it is one of the job's.
- */
+/* Calls drain_command for the node blamed in a->verdict, without waiting for it. A job's own output
+ * may name any host. Therefore a node is drained only if Slurm itself reports that it failed, or if
+ * an administrator's rule has drain-unverified and the output names one of the job's nodes. */
 static void end_drain_bad_node(struct job_manager *m, const struct active_job *a)
 {
     const struct verdict *v = &a->verdict;
@@ -277,14 +276,14 @@ static void end_drain_bad_node(struct job_manager *m, const struct active_job *a
         pthread_detach(thread);
         return;
     }
-    log_warning("node %s could not be drained: no memory", d->node);
+    log_warning("cannot drain node %s: out of memory", d->node);
     free(d->command);
     free(d);
 }
 
-/* ---------------------------------------------------------------- the store */
+/* ---------------------------------------------------------------- storing the end */
 
-/* NAN: Slurm measures none, or the script was ended. */
+/* Returns NAN if Slurm did not measure it or the script was killed. */
 static double end_joules(const struct active_job *a)
 {
     char *text = a->machine.slurm ? attempt_read_tail(a->attempt_dir, SLURM_ENERGY) : NULL;
@@ -311,7 +310,7 @@ static void end_react(struct job_manager *m, struct active_job *a,
     job_manager_want_queue(m);
 }
 
-/* next: NULL: Slurm does not start the job again. */
+/* next: NULL if Slurm does not start the job again. */
 static int end_store(struct job_manager *m, struct active_job *a, int64_t *next, struct error *e)
 {
     struct attempt_outcome end;
@@ -377,8 +376,8 @@ int job_run_end(struct job_manager *m, struct active_job *a, struct error *e)
 int job_run_end_unstarted(struct job_manager *m, struct active_job *a, struct error *e)
 {
     enum error_code code = a->no_start.code;
-    /* A full or read-only disk, a locked database, no memory, descriptors or processes left: it
-     * counts as a restart, whatever a rule says. */
+    /* A full or read-only disk, a locked database, or a lack of memory, descriptors or processes
+     * may be temporary: it counts as a restart, whatever a rule says. */
     bool may_pass =
         code == ERR_NO_SPACE || code == ERR_IO || code == ERR_NO_MEMORY || code == ERR_BUSY;
 
@@ -397,7 +396,7 @@ int job_run_end_unstarted(struct job_manager *m, struct active_job *a, struct er
     return end_store(m, a, NULL, e);
 }
 
-/* ---------------------------------------------------------------- put back by Slurm */
+/* ---------------------------------------------------------------- requeued by Slurm */
 
 int job_run_judge_put_back(struct job_manager *m, struct active_job *a, bool *last, struct error *e)
 {
@@ -447,8 +446,8 @@ void job_run_finish(struct job_manager *m, struct active_job *a)
     assert_object(a, ACTIVE_JOB_MAGIC);
     if (a->verdict.state == JOB_SUCCEEDED)
         job_estimate_finished(m->store, a->id, threads, clock_now());
-    /* For readers of the run directory; the routes make their own. */
+    /* For tools that read the run directory; the HTTP routes create their own. */
     if (export_write(m->store, a->id, &e))
-        log_warning("job %lld: its logs for others are not written: %s", (long long)a->id, e.text);
+        log_warning("job %lld: cannot export its logs: %s", (long long)a->id, e.text);
     cleanup_run(m, a);
 }

@@ -1,4 +1,5 @@
-/* The end of an attempt: why it ended, what that means for its job, and that it is stored. */
+/* Handles the end of an attempt: determines why it ended and what follows for its job, and stores
+ * both. */
 #pragma once
 
 #include <stdbool.h>
@@ -12,38 +13,39 @@ struct active_job;
 struct job_manager;
 struct store_job;
 
-/* Judges the attempt, unless Slurm's restart of it was judged already, and stores its end. The
- * error may pass: to be called again. */
+/* Judges the attempt, unless its restart by Slurm has already been judged, and stores its end. Call
+ * it again after an error, which may be temporary. */
 int job_run_end(struct job_manager *m, struct active_job *a, struct error *e);
 
-/* For an attempt that could not be made, as a->no_start says. */
+/* For an attempt that could not be created; the cause is in a->no_start. */
 int job_run_end_unstarted(struct job_manager *m, struct active_job *a, struct error *e);
 
-/* Slurm starts the attempt again: judges the one that ended; *last: it is one restart too many. */
+/* Judges the attempt that ended when Slurm requeued the job. Sets *last if no restart is left. */
 int job_run_judge_put_back(struct job_manager *m, struct active_job *a, bool *last,
                            struct error *e);
 
-/* Stores what was judged, and if the job is to be queued again the begin of attempt `next`. */
+/* Stores the verdict and, if the job is queued again, the start of attempt `next`. */
 int job_run_end_put_back(struct job_manager *m, struct active_job *a, int64_t next,
                          struct error *e);
 
-/* After the end: logs in others' formats, what the job measured, old checkpoints. Best effort. */
+/* After the end: exports logs, stores the measurements and removes old checkpoints. Best effort. */
 void job_run_finish(struct job_manager *m, struct active_job *a);
 
-/* The reason of the first attempt that failed, which the caller frees; NULL: none did. */
+/* Returns the reason of the first failed attempt, to be freed by the caller; NULL if none
+ * failed. */
 char *job_run_first_failure(const struct store_job *job);
 
 struct slurm_end {
     const struct slurm_status *slurm;
     int64_t attempt;
-    enum failure_stop why; /* traind asked it to stop */
-    bool signalled;        /* the script had Slurm's signal that its time is nearly over */
-    bool begun;            /* the script has run */
-    const char *refused;   /* "node n1: why", which its prolog had drained; NULL: none is known */
+    enum failure_stop why; /* why traind asked it to stop */
+    bool signalled;        /* the script received Slurm's signal before the time limit */
+    bool begun;            /* the script was started */
+    const char *refused;   /* "node n1: why" if its prolog drained a node; NULL: unknown */
 };
 
-/* Corrects failure_judge's verdict if Slurm knows better than the run directory. */
+/* Corrects failure_judge's verdict where Slurm knows more than the run directory. */
 void job_run_slurm_verdict(const struct slurm_end *end, struct verdict *verdict);
 
-/* Likewise for an attempt that Slurm starts again. */
+/* Does the same for an attempt that Slurm requeued. */
 void job_run_slurm_put_back(const struct slurm_end *end, struct verdict *verdict);

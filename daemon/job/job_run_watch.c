@@ -18,13 +18,13 @@
 
 #define STALL_LOOK_SECONDS 2
 #define CLOCK_STEP_SECONDS 5
-#define REST_LOOK_SECONDS  0.1  /* the last processes of a job are about to end */
-#define EXIT_SECONDS       60.0 /* after which Slurm is told to end a job whose script has ended */
+#define REST_LOOK_SECONDS  0.1  /* for the last processes of a job, which are about to end */
+#define EXIT_SECONDS       60.0 /* after its script has ended; then Slurm is told to end the job */
 
-/* *a may be freed. */
+/* May free *a. */
 static void watch_observe(struct job_manager *m, struct active_job *a, struct job_observation seen)
 {
-    struct error ignored; /* logged by the action */
+    struct error ignored; /* the action has logged it */
 
     seen.now = clock_monotonic();
     job_run_dispatch(m, a, &seen, &ignored);
@@ -62,14 +62,14 @@ void job_run_cancel(struct job_manager *m, struct active_job *a)
 
 /* ---------------------------------------------------------------- stalls */
 
-/* After a step of the clock, as of a machine that slept, everything written before it looks old:
- * silence means nothing until everyone has had the time to report again. */
+/* After a step of the clock (such as a suspended machine) everything written before it looks old.
+ * Silence is not taken for a stall until every rank has had time to report again. */
 static bool watch_clock_is_steady(struct job_manager *m, double now)
 {
     double monotonic = clock_monotonic(), offset = now - monotonic;
 
     if (m->clock_offset > 0 && fabs(offset - m->clock_offset) > CLOCK_STEP_SECONDS) {
-        log_warning("the clock has stepped by %.0f s: jobs that stall are found later",
+        log_warning("the clock has stepped by %.0f s: stalled jobs will be detected later",
                     offset - m->clock_offset);
         m->clock_steady_at = monotonic + stalled_longest_silence((double)m->limits.stall_seconds);
     }
@@ -84,7 +84,7 @@ static bool watch_finds_stall(struct job_manager *m, struct active_job *a)
                               .stall_seconds = (double)m->limits.stall_seconds,
                               .stopped_since = a->stopped_since};
 
-    if (stalled_read(a->attempt_dir, &a->stall)) /* by an earlier daemon */
+    if (stalled_read(a->attempt_dir, &a->stall)) /* detected by an earlier daemon */
         return true;
     if (!watch_clock_is_steady(m, now))
         return false;
@@ -100,7 +100,7 @@ static bool watch_finds_stall(struct job_manager *m, struct active_job *a)
 
 /* ---------------------------------------------------------------- Slurm */
 
-/* The reason of a waiting job changes often, and makes no events. */
+/* Stores the reason without an event, because a waiting job's reason changes often. */
 static void watch_slurm_reason(struct job_manager *m, const struct active_job *a)
 {
     char reason[sizeof a->slurm.words + 64];
@@ -114,7 +114,7 @@ static void watch_slurm_reason(struct job_manager *m, const struct active_job *a
     else
         snprintf(reason, sizeof reason, "%s", a->slurm.words);
     if (store_jobs_wait(m->store, &waiting, 1, &e))
-        log_warning("job %lld: cannot store the reason why it waits: %s", (long long)a->id, e.text);
+        log_warning("job %lld: cannot store why it waits: %s", (long long)a->id, e.text);
 }
 
 static void watch_slurm_restarts(struct job_manager *m, struct active_job *a)
@@ -125,7 +125,7 @@ static void watch_slurm_restarts(struct job_manager *m, struct active_job *a)
         struct job_observation seen = {.event = ON_SLURM_PUT_BACK, .now = clock_monotonic()};
         struct error e;
         if (job_run_judge_put_back(m, a, &seen.last, &e)) {
-            job_run_complain(a, "its restart by Slurm was not stored", &e);
+            job_run_complain(a, "cannot store its restart by Slurm", &e);
             return;
         }
         if (job_run_dispatch(m, a, &seen, &e) != MACHINE_DONE) {
@@ -135,7 +135,7 @@ static void watch_slurm_restarts(struct job_manager *m, struct active_job *a)
     }
 }
 
-/* Whether the script has ended. A controller that was killed may have forgotten its job. */
+/* Checks whether the script has ended. A killed controller may have lost its job. */
 static void watch_slurm_exit(struct active_job *a)
 {
     double now = clock_monotonic();
@@ -146,7 +146,7 @@ static void watch_slurm_exit(struct active_job *a)
         a->exit_seen_at = now;
         slurm_look_soon(a->process.slurm);
     } else if (a->slurm.phase < SLURM_ENDED && now - a->exit_seen_at > EXIT_SECONDS) {
-        log_warning("job %lld: its script ended, but Slurm's job %lld did not: it is cancelled",
+        log_warning("job %lld: its script ended, but Slurm's job %lld did not: cancelling it",
                     (long long)a->id, (long long)a->slurm.job_id);
         slurm_cancel(a->process.slurm);
         a->without_slurm = true;
@@ -157,7 +157,7 @@ static void watch_slurm_end(struct job_manager *m, struct active_job *a)
 {
     char path[PATH_MAX], *text;
     size_t bytes;
-    int64_t code = -1; /* that the script left as its last act */
+    int64_t code = -1; /* written by the script as its last action */
 
     file_path(path, NULL, "%s/exit", a->attempt_dir);
     if (file_read(path, 64, &text, &bytes, NULL) == 0) {
@@ -182,7 +182,8 @@ static void watch_slurm(struct job_manager *m, struct active_job *a)
     if (news)
         job_run_store_slurm(m, a);
     if (a->machine.phase == PHASE_IN_SLURM) {
-        /* From here on by traind's clock, so that a change of the machine's does no harm. */
+        /* From here on, traind's own clock counts, so a change of that machine's clock does no
+         * harm. */
         double ran = status.start > 0 ? fmax(0, clock_now() - status.start) : 0;
         if (status.phase == SLURM_RUNNING || attempt_file_is_filled(a->attempt_dir, "events.jsonl"))
             watch_observe(m, a,
@@ -199,7 +200,7 @@ static void watch_slurm(struct job_manager *m, struct active_job *a)
     }
 }
 
-/* ---------------------------------------------------------------- a look */
+/* ---------------------------------------------------------------- checking a job */
 
 void job_run_read_events(struct active_job *a)
 {
@@ -207,7 +208,7 @@ void job_run_read_events(struct active_job *a)
 
     assert_object(a, ACTIVE_JOB_MAGIC);
     if (a->ingest && ingest_catch_up(a->ingest, &e))
-        job_run_complain(a, "its events cannot be stored yet", &e);
+        job_run_complain(a, "cannot store its events yet", &e);
 }
 
 static void watch_under_way(struct job_manager *m, struct active_job *a)
@@ -223,7 +224,7 @@ static void watch_under_way(struct job_manager *m, struct active_job *a)
                       (struct job_observation){
                           .event = ON_TIME_PASSED,
                           .grace_seconds = a->machine.stop == STOP_NONE ? watch_grace(m, a) : 0});
-    /* Ranks that are stopped cannot be asked to end. */
+    /* Stopped ranks (SIGSTOP) cannot be asked to end. */
     if (job_run_is_under_way(a) && a->machine.stop == STOP_NONE && now >= a->stall_next_at) {
         a->stall_next_at = now + STALL_LOOK_SECONDS;
         if (watch_finds_stall(m, a))

@@ -1,4 +1,4 @@
-/* Observes the jobs that the loop is responsible for, and dispatches what is seen. */
+/* Observes the jobs that the loop is responsible for and dispatches the observations. */
 #pragma once
 
 #include <stdbool.h>
@@ -6,17 +6,17 @@
 struct active_job;
 struct job_manager;
 
-/* One look. due: reads its events, too. *a may be freed. */
+/* Checks a job once; due: also reads its events. May free *a. */
 void job_run_watch(struct job_manager *m, struct active_job *a, bool due);
 
-/* When the launcher's process has ended. */
+/* Call it when the launcher's process has ended. */
 void job_run_launcher_ended(struct job_manager *m, struct active_job *a);
 
-/* When its cancellation was requested. */
+/* Call it when a cancellation has been requested. */
 void job_run_cancel(struct job_manager *m, struct active_job *a);
 
-/* Stores the events so far. */
+/* Stores the events written so far. */
 void job_run_read_events(struct active_job *a);
 
-/* The monotonic time of the next look in any case. */
+/* Returns the latest monotonic time of the next check. */
 double job_run_next_at(const struct active_job *a, double now);

@@ -4,22 +4,22 @@
 #include <stdio.h>
 #include <string.h>
 
-#define TERM_SECONDS  3  /* mpirun kills its ranks one second after SIGTERM and then cleans up */
-#define RANKS_SECONDS 2  /* ranks that outlive mpirun end within this, or are killed */
-#define LOOK_SECONDS  10 /* steps may become longer, so the time limit is checked again */
+#define TERM_SECONDS  3  /* mpirun kills its ranks one second after SIGTERM, then cleans up */
+#define RANKS_SECONDS 2  /* ranks that outlive mpirun are killed after this time */
+#define LOOK_SECONDS  10 /* the time limit is checked again, because steps may become longer */
 
-/* ---------------------------------------------------------------- the table */
+/* ---------------------------------------------------------------- transition table */
 
 enum condition {
     ALWAYS,
-    LOCAL, /* it is not for Slurm */
+    LOCAL, /* launcher is not slurm */
     RESUMES,
     NOT_STOPPING,
     ASKED_IN_VAIN,
     TERMINATED_IN_VAIN,
     LIMITED,
     LIMIT_NEAR,
-    MAY_BE_PUT_BACK, /* otherwise Slurm is told to end it, and it ends there */
+    MAY_BE_PUT_BACK, /* otherwise Slurm is told to end the job */
     NO_RESTART_LEFT,
     STOPPED_UNRUN,
     CLEARS_TOO_LONG,
@@ -40,23 +40,23 @@ enum {
 #define UNDER_WAY    (AT(IN_SLURM) | AT(RUNNING))
 #define STAYS        PHASE_COUNT
 #define ACTIONS_MAX  7
-#define ANY_OF_START DO_PREPARE /* to DO_OPEN_GATE; no row is for DO_PREPARE alone */
+#define ANY_OF_START DO_PREPARE /* up to DO_OPEN_GATE; no transition is for DO_PREPARE alone */
 #define CONFLICT     (1u << ERR_CONFLICT)
 #define NOT_FOUND    (1u << ERR_NOT_FOUND)
 #define START                                                                                      \
     DO_PREPARE, DO_STORE_ATTEMPT, DO_START_LAUNCHER, DO_STORE_LAUNCHER, DO_FOLLOW, DO_OPEN_GATE
 
-/* The first row counts whose phase, event and conditions hold. */
+/* The first row whose phase, event and conditions match applies. */
 static const struct transition {
-    unsigned from; /* phases, as bits */
+    unsigned from; /* bit set of phases */
     enum job_observed on;
-    const char *when;  /* for the documentation */
-    enum job_phase to; /* STAYS: the same */
+    const char *when;  /* condition text for the documentation */
+    enum job_phase to; /* STAYS: unchanged */
     enum job_action act[ACTIONS_MAX];
     enum condition only_if;
-    enum job_action failed; /* of ON_ACTION_FAILED */
-    unsigned why;           /* error codes of the failure, as bits; 0: any */
-    enum job_stop stop;     /* it is told to stop in this way; STOP_NONE: it is not */
+    enum job_action failed; /* for ON_ACTION_FAILED */
+    unsigned why;           /* bit set of error codes; 0: any */
+    enum job_stop stop;     /* how the job is being stopped; STOP_NONE: it is not */
     enum failure_stop why_stopped;
     unsigned sets;
 } transitions[] = {
@@ -64,7 +64,7 @@ static const struct transition {
     {AT(WAITING), ON_MAY_START, "its slots are free", PHASE_RUNNING, .act = {START},
      .only_if = LOCAL, .sets = LIMIT_BEGINS},
     {AT(WAITING), ON_MAY_START, "it is for Slurm", PHASE_IN_SLURM, .act = {START}},
-    {AT(WAITING), ON_ACTION_FAILED, "it was cancelled or held in this moment", PHASE_FORGOTTEN,
+    {AT(WAITING), ON_ACTION_FAILED, "it was cancelled or held meanwhile", PHASE_FORGOTTEN,
      .act = {DO_FORGET}, .failed = DO_STORE_ATTEMPT, .why = CONFLICT},
     {AT(WAITING), ON_ACTION_FAILED, "the store cannot be written", PHASE_FORGOTTEN,
      .act = {DO_TRY_LATER, DO_FORGET}, .failed = DO_STORE_ATTEMPT},
@@ -81,45 +81,45 @@ static const struct transition {
     {AT(WAITING), ON_ACTION_FAILED, "it cannot run with fewer workers", PHASE_ENDED,
      .act = {DO_STORE_UNFIT}, .failed = DO_SHRINK},
 
-    {AT(WAITING), ON_CANCEL_ASKED, "its cancellation is asked for", PHASE_ENDED,
+    {AT(WAITING), ON_CANCEL_ASKED, "its cancellation is requested", PHASE_ENDED,
      .act = {DO_STORE_CANCELLED}},
-    {UNDER_WAY, ON_CANCEL_ASKED, "its cancellation is asked for", STAYS,
-     .act = {DO_STORE_WISH, DO_MARK_WISH, DO_TELL_LOOP}},
-    {UNDER_WAY, ON_CANCEL_SEEN, "the loop finds the wish", STAYS,
-     .act = {DO_ASK_WORKERS, DO_SAY_STOPPING}, .only_if = NOT_STOPPING, .stop = STOP_ASKED,
+    {UNDER_WAY, ON_CANCEL_ASKED, "its cancellation is requested", STAYS,
+     .act = {DO_STORE_CANCEL_REQUEST, DO_MARK_CANCEL, DO_WAKE_LOOP}},
+    {UNDER_WAY, ON_CANCEL_SEEN, "the loop finds the request", STAYS,
+     .act = {DO_ASK_WORKERS, DO_STORE_STOPPING}, .only_if = NOT_STOPPING, .stop = STOP_ASKED,
      .why_stopped = FAILURE_CANCELLED},
     {UNDER_WAY, ON_TIME_PASSED, "its time limit is near", STAYS,
-     .act = {DO_MARK_LIMIT, DO_ASK_WORKERS, DO_SAY_STOPPING}, .only_if = LIMIT_NEAR,
+     .act = {DO_MARK_LIMIT, DO_ASK_WORKERS, DO_STORE_STOPPING}, .only_if = LIMIT_NEAR,
      .stop = STOP_ASKED, .why_stopped = FAILURE_TIME_LIMIT},
     {UNDER_WAY, ON_TIME_PASSED, "its time limit is not near yet", STAYS, .only_if = LIMITED,
      .sets = LOOK_LATER},
-    {UNDER_WAY, ON_STALLED, "nothing of it gets on any more", STAYS,
+    {UNDER_WAY, ON_STALLED, "it makes no progress", STAYS,
      .act = {DO_MARK_STALL, DO_TERMINATE}, .only_if = NOT_STOPPING, .stop = STOP_TERMINATED,
      .why_stopped = FAILURE_STALLED},
-    {UNDER_WAY, ON_TIME_PASSED, "the workers were asked to end, and did not", STAYS,
+    {UNDER_WAY, ON_TIME_PASSED, "the workers did not stop when asked", STAYS,
      .act = {DO_TERMINATE}, .only_if = ASKED_IN_VAIN, .stop = STOP_TERMINATED},
-    {UNDER_WAY, ON_TIME_PASSED, "the launcher was told to end, and did not", STAYS,
+    {UNDER_WAY, ON_TIME_PASSED, "the launcher did not end after SIGTERM", STAYS,
      .act = {DO_KILL}, .only_if = TERMINATED_IN_VAIN, .stop = STOP_KILLED},
 
     {AT(IN_SLURM), ON_SLURM_STARTED, "Slurm starts it", PHASE_RUNNING, .act = {DO_STORE_STARTED},
      .sets = LIMIT_BEGINS},
-    {AT(IN_SLURM), ON_SLURM_SILENT, "it is to end, has not run, and Slurm does not answer", PHASE_CLEARING,
+    {AT(IN_SLURM), ON_SLURM_SILENT, "it must end, has not run, and Slurm does not answer", PHASE_CLEARING,
      .act = {DO_DISOWN_IN_SLURM}, .only_if = STOPPED_UNRUN},
-    {UNDER_WAY, ON_SLURM_PUT_BACK, "Slurm puts it back, and no restart is left", PHASE_CLEARING,
+    {UNDER_WAY, ON_SLURM_PUT_BACK, "Slurm requeues it, and no restart is left", PHASE_CLEARING,
      .act = {DO_CANCEL_IN_SLURM}, .only_if = NO_RESTART_LEFT},
-    {UNDER_WAY, ON_SLURM_PUT_BACK, "Slurm puts it back", PHASE_IN_SLURM, .act = {DO_STORE_PUT_BACK},
+    {UNDER_WAY, ON_SLURM_PUT_BACK, "Slurm requeues it", PHASE_IN_SLURM, .act = {DO_STORE_PUT_BACK},
      .only_if = MAY_BE_PUT_BACK, .sets = NEXT_ATTEMPT},
-    {UNDER_WAY, ON_ACTION_FAILED, "it was to be cancelled", STAYS, .act = {DO_CANCEL_IN_SLURM},
+    {UNDER_WAY, ON_ACTION_FAILED, "its cancellation was requested first", STAYS, .act = {DO_CANCEL_IN_SLURM},
      .failed = DO_STORE_PUT_BACK, .why = CONFLICT, .sets = CANCEL_ASKED},
 
     {UNDER_WAY, ON_LAUNCHER_ENDED, "its launcher has ended", PHASE_CLEARING, .sets = KILLED},
-    {AT(CLEARING), ON_PROCESSES_LEFT, "processes of it are left after 2 s, or after a signal", STAYS,
+    {AT(CLEARING), ON_PROCESSES_LEFT, "some of its processes remain after 2 s, or after a signal", STAYS,
      .act = {DO_KILL}, .only_if = CLEARS_TOO_LONG},
-    {AT(CLEARING), ON_NOTHING_LEFT, "that it was not started is not stored yet", PHASE_FORGOTTEN,
+    {AT(CLEARING), ON_NOTHING_LEFT, "its failure to start is not stored yet", PHASE_FORGOTTEN,
      .act = {DO_STORE_NO_START, DO_FORGET}, .only_if = UNSTARTED},
-    {AT(CLEARING), ON_NOTHING_LEFT, "nothing of it is left", PHASE_FORGOTTEN,
+    {AT(CLEARING), ON_NOTHING_LEFT, "all its processes have ended", PHASE_FORGOTTEN,
      .act = {DO_STORE_END, DO_FINISH, DO_FORGET}},
-    {AT(CLEARING), ON_ACTION_FAILED, "its cancellation was asked for in this moment", PHASE_CLEARING,
+    {AT(CLEARING), ON_ACTION_FAILED, "its cancellation was requested meanwhile", PHASE_CLEARING,
      .failed = DO_STORE_END, .why = CONFLICT, .sets = CANCEL_ASKED},
 
     {AT(LOST), ON_FOUND_FOREIGN, "a new daemon finds another job's run directory", PHASE_FORGOTTEN,
@@ -128,7 +128,7 @@ static const struct transition {
      .act = {DO_KILL, DO_STORE_LOST, DO_FORGET}},
     {AT(LOST), ON_FOUND_UNLAUNCHED, "a new daemon finds that it was never launched", PHASE_FORGOTTEN,
      .act = {DO_STORE_BACK, DO_FORGET}},
-    {AT(LOST), ON_ACTION_FAILED, "its cancellation was asked for in this moment", PHASE_FORGOTTEN,
+    {AT(LOST), ON_ACTION_FAILED, "its cancellation was requested meanwhile", PHASE_FORGOTTEN,
      .act = {DO_STORE_CANCELLED, DO_FORGET}, .failed = DO_STORE_BACK, .why = CONFLICT},
     {AT(LOST), ON_FOUND_ALIVE, "a new daemon finds its launcher", PHASE_RUNNING, .act = {DO_FOLLOW},
      .sets = LIMIT_BEGINS},
@@ -143,9 +143,9 @@ static const struct transition {
 
 #define TRANSITIONS ((int)(sizeof transitions / sizeof transitions[0]))
 
-/* ---------------------------------------------------------------- deciding */
+/* ---------------------------------------------------------------- choosing a transition */
 
-/* Early enough for a checkpoint, but not before half of the time. */
+/* Returns a time early enough for a checkpoint, but not before half of the limit. */
 static double state_ask_at(const struct job_machine *machine, double grace_seconds)
 {
     return machine->limit_at - fmin(grace_seconds, machine->limit_seconds / 2);
@@ -234,7 +234,7 @@ static void state_note(struct job_machine *machine, const struct transition *t,
         machine->due = INFINITY;
 }
 
-/* The row that applies, with the machine as it is when all its actions are done; NULL: none. */
+/* Finds the matching row and sets the machine to its state after all actions; NULL: none. */
 static const struct transition *state_decide(const struct transition *rows, int count,
                                              const struct job_machine *machine,
                                              const struct job_observation *seen,
@@ -327,8 +327,8 @@ bool job_state_action_is_optional(enum job_action action)
 
 /* ---------------------------------------------------------------- the end of an attempt */
 
-/* A job that failed before its first step would do so again, and so would one whose document is
- * wrong or that diverged; a failure rule may know better. */
+/* A job that failed before its first step would fail again, as would one with an invalid document
+ * or one that diverged, unless a failure rule says otherwise. */
 static bool state_is_worth_a_restart(const struct verdict *v, const struct attempt_history *h)
 {
     bool has_begun = v->step > 0 || v->outside || (v->hosts_missing && h->resumes);
@@ -376,7 +376,7 @@ static void state_say_restart(const struct verdict *v, const struct attempt_hist
                  pause_seconds, state_from(h, from));
 }
 
-/* The first cause comes first. Of the log's words only those of the failure that ended it. */
+/* Names the first cause first, and quotes the log only for the failure that ended the job. */
 static void state_say_end(const struct verdict *v, const struct attempt_history *h, char *reason)
 {
     const char *times = h->restarts == 1 ? "restart" : "restarts";

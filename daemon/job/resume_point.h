@@ -1,4 +1,4 @@
-/* Where a run can continue: its newest intact checkpoint. */
+/* Finds the checkpoint from which a run can continue: the newest intact one. */
 #pragma once
 
 #include <stdint.h>
@@ -7,16 +7,18 @@
 
 struct resume_point {
     int64_t step, epoch, epoch_images;
-    int64_t passed_over; /* the step of the newest one if it cannot be used; else 0 */
+    int64_t passed_over; /* step of the newest checkpoint if that is unusable; otherwise 0 */
     char why_not[256];
 };
 
-/* 1: *at is the newest usable one; 0: there are none; negative: none is usable, or, with
- * at->passed_over 0, they cannot be listed. */
+/* Returns 1 and sets *at to the newest usable checkpoint, 0 if there are none, or a negative error
+ * if none is usable or (at->passed_over is 0) they cannot be listed. */
 int resume_point_find(const char *run_dir, struct resume_point *at, struct error *e);
 
-/* The step of the newest checkpoint of a run; 0: it has none; negative: they cannot be listed. */
+/* Returns the step of the newest checkpoint, 0 if there is none, or a negative error if they cannot
+ * be listed. */
 int64_t resume_point_newest_step(const char *run_dir, struct error *e);
 
-/* Likewise the newest usable one; 0 also after an error, which is logged. */
+/* Returns the step of the newest usable checkpoint; 0 if there is none or after an error, which is
+ * logged. */
 int64_t resume_point_usable_step(const char *run_dir);

@@ -22,7 +22,7 @@
 #define OWNER                "owner.json"
 #define OWNER_BYTES          4096
 #define RUN_FILE_LIMIT_BYTES ((size_t)16 << 20) /* of job.json and plan.json */
-#define HIGHEST_ID           1000000000000      /* a number above it is no job's */
+#define HIGHEST_ID           1000000000000      /* larger numbers are not job ids */
 
 /* ---------------------------------------------------------------- owner.json */
 
@@ -73,8 +73,8 @@ static int run_dir_write_owner(struct store *s, const struct store_job *job, con
 
 /* ---------------------------------------------------------------- one directory */
 
-/* Compares times, not databases: one that was migrated from a backup of an older version has a new
- * name and the same jobs. */
+/* Compares submission times, not databases: a database migrated from an older version's backup has
+ * a new name but the same jobs. */
 static bool run_dir_is_of(const struct owner *owner, const struct store_job *job)
 {
     return owner->job == job->id && fabs(owner->created_at - job->created_at) < 1e-6;
@@ -140,7 +140,8 @@ int run_dir_check(struct store *s, const struct store_job *job, struct error *e)
     return -(int)e->code;
 }
 
-/* Renamed into its place with its owner.json, so that a killed daemon leaves none without. */
+/* Creates it under another name and renames it, so that a killed daemon never leaves one without
+ * owner.json. */
 static int run_dir_make(struct store *s, const struct store_job *job, struct error *e)
 {
     char fresh[PATH_MAX], parent[PATH_MAX];
@@ -182,7 +183,7 @@ int run_dir_claim(struct store *s, const struct store_job *job, struct error *e)
         return access(owner, F_OK) == 0 ? 0 : run_dir_write_owner(s, job, job->run_dir, e);
     case RUN_DIR_MISSING:
         if (job->attempt > 0)
-            log_warning("%s; it is made again", why.text);
+            log_warning("%s; creating it again", why.text);
         return run_dir_make(s, job, e);
     default:
         *e = why;
@@ -190,7 +191,7 @@ int run_dir_claim(struct store *s, const struct store_job *job, struct error *e)
     }
 }
 
-/* Not synced: the database has the text, and the file is compared before each start. */
+/* Does not sync the file: the database has the text, and the file is compared before each start. */
 static int run_dir_write_if_other(const char *run_dir, const char *name, const char *text,
                                   struct error *e)
 {
@@ -234,9 +235,9 @@ int64_t run_dir_last_attempt(const char *run_dir)
     return last;
 }
 
-/* ---------------------------------------------------------------- all of them */
+/* ---------------------------------------------------------------- all run directories */
 
-/* "3, 7, 8 and 12 more" */
+/* Formats as "3, 7, 8 and 12 more". */
 struct id_list {
     char text[160];
     int64_t count, named;
@@ -267,7 +268,7 @@ static const char *run_dir_id_list_text(struct id_list *list)
 struct survey {
     int64_t *ids; /* of the directories, ascending */
     size_t count, room, at;
-    int64_t highest; /* including those that are being removed */
+    int64_t highest; /* also counts directories being removed */
     struct id_list without_job, without_folder;
 };
 

@@ -23,14 +23,14 @@
 #include "daemon/store/job_removal.h"
 #include "daemon/store/job_row.h"
 
-#define REMOVED         ".removed-" /* and the job's id: in the folder of jobs */
+#define REMOVED         ".removed-" /* followed by the job's id; in the jobs folder */
 #define SECONDS_A_DAY   86400.0
-#define LINES_AT_A_TIME 1000 /* of the audit log */
-#define RUNS_AT_A_TIME  32   /* that keep_runs looks for */
-#define TURN_SECONDS    0.01 /* of a round of the loop: others write too */
-#define ERROR_SECONDS   10.0 /* after an error of the store, as a full disk */
+#define LINES_AT_A_TIME 1000 /* audit log lines deleted per transaction */
+#define RUNS_AT_A_TIME  32   /* runs beyond keep_runs listed at once */
+#define TURN_SECONDS    0.01 /* per round of the loop, to let others write */
+#define ERROR_SECONDS   10.0 /* pause after a store error such as a full disk */
 #define RETRY_SECONDS   5.0
-#define RETRIES_MAX     1000 /* that are taken over from an earlier daemon */
+#define RETRIES_MAX     1000 /* taken over from an earlier daemon */
 #define MEASURE_SECONDS 0.01
 
 /* ---------------------------------------------------------------- removing a job */
@@ -44,7 +44,7 @@ static int cleanup_paths(const struct job_manager *m, int64_t id, char run[PATH_
                   : file_path(removed, e, "%s/" REMOVED "%lld", m->jobs_dir, (long long)id);
 }
 
-/* *own: the run directory is the job's; a foreign one stays. */
+/* Sets *own to whether the run directory is the job's; a foreign one is kept. */
 static int cleanup_check_ended(struct job_manager *m, int64_t id, bool *own, struct error *e)
 {
     struct error why;
@@ -59,7 +59,7 @@ static int cleanup_check_ended(struct job_manager *m, int64_t id, bool *own, str
                            (long long)id, job_state_name(job.state));
     enum run_dir run_dir = run_dir_look(m->store, &job, &why);
     if (!status && (run_dir == RUN_DIR_FOREIGN || run_dir == RUN_DIR_UNKNOWN))
-        log_warning("job %lld is removed: %s", (long long)id, why.text);
+        log_warning("removing job %lld: %s", (long long)id, why.text);
     *own = run_dir == RUN_DIR_OWN;
     store_job_clear(&job);
     return status;
@@ -80,7 +80,7 @@ int job_remove(struct job_manager *m, int64_t id, const char *by, struct error *
     if (own && rename(run, removed) && errno != ENOENT)
         status = error_set_errno(e, errno, "cannot remove %s", run);
     if (!status && (status = store_job_delete(m->store, id, e)) && own && rename(removed, run))
-        log_warning("%s could not be given its name back", removed);
+        log_warning("cannot rename %s back", removed);
     pthread_mutex_unlock(&m->files);
     if (status)
         return status;
@@ -106,7 +106,7 @@ static void cleanup_finish_removal(struct job_manager *m, int64_t id)
         rename(removed, run) == 0)
         log_info("job %lld: its removal was interrupted, the job has been restored", (long long)id);
     else if (status != -(int)ERR_NOT_FOUND || store_removal_set(m->store, id, true, &e))
-        log_warning("%s is left over from a removal, and could not be cleared up", removed);
+        log_warning("cannot remove %s, which is left over from a removal", removed);
     if (status == 0)
         store_job_clear(&job);
 }
@@ -126,10 +126,11 @@ void cleanup_finish_removals(struct job_manager *m)
     }
     if (folder)
         closedir(folder);
-    m->removing = true; /* as far as the table says */
+    m->removing = true; /* until the table shows that nothing is left */
 }
 
-/* A part of what is left of a removed job. 1: there may be more; 0: nothing is left of any. */
+/* Deletes part of the data of removed jobs. Returns 1 if there may be more, 0 if nothing is
+ * left. */
 static int cleanup_rest(struct job_manager *m, struct error *e)
 {
     double until = clock_monotonic() + TURN_SECONDS;
@@ -144,15 +145,15 @@ static int cleanup_rest(struct job_manager *m, struct error *e)
         status = file_remove_tree_until(removed, until, e);
     if (rows_left || status > 0)
         return 1;
-    if (status) /* the next start tries again */
+    if (status) /* retried at the next startup */
         log_warning("job %lld: %s", (long long)id, e->text);
     else
-        log_info("job %lld: its removal is completed", (long long)id);
+        log_info("job %lld: removal completed", (long long)id);
     status = store_removal_set(m->store, id, false, e);
     return status ? status : 1;
 }
 
-/* Some of the runs beyond keep_runs; m->beyond: there may be more. */
+/* Removes some of the runs beyond keep_runs. Sets m->beyond if there may be more. */
 static int cleanup_beyond(struct job_manager *m, struct error *e)
 {
     double until = clock_monotonic() + TURN_SECONDS;
@@ -161,11 +162,11 @@ static int cleanup_beyond(struct job_manager *m, struct error *e)
     bool failed = false;
 
     if (keep > 0 && store_jobs_beyond(m->store, keep, ids, RUNS_AT_A_TIME, &count, e))
-        return error_prefix(e, "old runs are not looked for");
+        return error_prefix(e, "cannot list the runs beyond keep_runs");
     for (i = 0; i < count && (i == 0 || clock_monotonic() < until); i++)
         if (job_remove(m, ids[i], "keep_runs", e) && e->code != ERR_CONFLICT) {
-            log_warning("job %lld could not be removed: %s", (long long)ids[i], e->text);
-            failed = true; /* the end of the next job tries again */
+            log_warning("cannot remove job %lld: %s", (long long)ids[i], e->text);
+            failed = true; /* retried when the next job ends */
         }
     m->beyond = !failed && (i < count || count == RUNS_AT_A_TIME);
     return 1;
@@ -176,14 +177,14 @@ double cleanup_remove_some(struct job_manager *m)
     double begin = clock_monotonic();
     struct error e;
 
-    m->removing = false; /* before the look: another thread may remove a job meanwhile */
+    m->removing = false; /* cleared first: another thread may remove a job meanwhile */
     int left = m->beyond ? cleanup_beyond(m, &e) : cleanup_rest(m, &e);
     double end = clock_monotonic();
     if (left < 0)
-        log_warning("removing is tried again in %.0f s: %s", ERROR_SECONDS, e.text);
+        log_warning("removal will be retried in %.0f s: %s", ERROR_SECONDS, e.text);
     if (left)
         m->removing = true;
-    /* As long a pause as it took. */
+    /* Pause for as long as the removal took. */
     m->remove_not_before = end + (left < 0 ? ERROR_SECONDS : end - begin);
     return left ? m->remove_not_before : INFINITY;
 }
@@ -196,7 +197,7 @@ void cleanup_keep_limits(struct job_manager *m)
 
     if (m->limits.keep_audit_days > 0 &&
         store_audit_trim(m->store, since, LINES_AT_A_TIME, &deleted, &e))
-        log_warning("old lines of the audit log were not deleted: %s", e.text);
+        log_warning("cannot delete old lines of the audit log: %s", e.text);
     else if (deleted)
         log_info("%d lines of the audit log were deleted (keep_audit_days = %lld)", deleted,
                  (long long)m->limits.keep_audit_days);
@@ -207,7 +208,8 @@ void cleanup_keep_limits(struct job_manager *m)
 
 /* ---------------------------------------------------------------- unfinished checkpoints */
 
-/* An ended run whose unfinished checkpoint cannot be removed yet: its folder is read-only. */
+/* An ended run whose unfinished checkpoint cannot be removed yet, because its folder is
+ * read-only. */
 struct cleanup_later {
     struct cleanup_later *next;
     int64_t id;
@@ -227,8 +229,8 @@ static void cleanup_store_left(struct job_manager *m, int64_t id, bool left)
     struct error e;
 
     if (store_leftover_set(m->store, id, left, &e))
-        log_warning("job %lld: %s is not stored: %s", (long long)id,
-                    left ? "what its run left" : "that nothing is left of its run", e.text);
+        log_warning("job %lld: cannot store that its run %s an unfinished checkpoint: %s",
+                    (long long)id, left ? "left" : "no longer has", e.text);
 }
 
 static void cleanup_put_off(struct job_manager *m, int64_t id, const char *run_dir, double seconds)
@@ -240,7 +242,7 @@ static void cleanup_put_off(struct job_manager *m, int64_t id, const char *run_d
     job_manager_want(m, TASK_RETRY, clock_monotonic() + seconds);
 }
 
-/* Its next checkpoint removes what is left of the earlier ones. */
+/* If it runs again, its next checkpoint removes what is left of earlier ones. */
 static bool cleanup_runs_again(const struct job_manager *m, const char *run_dir)
 {
     for (const struct active_job *a = m->active; a; a = a->next)
@@ -261,7 +263,7 @@ double cleanup_retry(struct job_manager *m)
             continue;
         }
         if (!runs)
-            log_info("job %lld: its unfinished checkpoint is removed", (long long)later->id);
+            log_info("job %lld: removed its unfinished checkpoint", (long long)later->id);
         cleanup_store_left(m, later->id, false);
         *at = later->next;
         free(later->run_dir);
@@ -282,7 +284,7 @@ static void cleanup_take_over(struct job_manager *m, int64_t id)
     }
     if (run_dir_look(m->store, &job, &e) == RUN_DIR_OWN) {
         log_warning("job %lld: an unfinished checkpoint in %s could not be removed before traind "
-                    "was started; it is tried again until it can be",
+                    "was started; retrying until it can be removed",
                     (long long)id, job.run_dir);
         cleanup_put_off(m, id, job.run_dir, 0);
     } else {
@@ -299,7 +301,7 @@ void cleanup_start(struct job_manager *m)
 
     assert_object(m, JOB_MANAGER_MAGIC);
     if (store_leftover_list(m->store, ids, RETRIES_MAX, &count, &e))
-        log_warning("cannot list what ended runs left behind: %s", e.text);
+        log_warning("cannot list files of ended runs: %s", e.text);
     for (size_t i = 0; i < count; i++)
         cleanup_take_over(m, ids[i]);
     cleanup_keep_limits(m);
@@ -322,7 +324,7 @@ static void cleanup_measure(const struct job_manager *m, int64_t id, const char 
     struct error e;
 
     if (store_job_set_disk(m->store, id, file_tree_bytes(run_dir), &e))
-        log_warning("job %lld: its size is not stored: %s", (long long)id, e.text);
+        log_warning("job %lld: cannot store its size: %s", (long long)id, e.text);
 }
 
 double cleanup_measure_next(struct job_manager *m)
@@ -340,7 +342,7 @@ double cleanup_measure_next(struct job_manager *m)
     return clock_monotonic() + MEASURE_SECONDS;
 }
 
-/* Keeps the last bytes of a log, from the first whole line on, below a line about the rest. */
+/* Keeps the last `keep` bytes of a log, from the first whole line on, after a line that says so. */
 static int cleanup_cut_log(const char *path, int64_t size, int64_t keep, struct error *e)
 {
     char title[128], *text = calloc(1, (size_t)keep + sizeof title + 1);
@@ -381,7 +383,7 @@ void cleanup_run(struct job_manager *m, const struct active_job *a)
         cleanup_cut_log(path, st.st_size, limit, &e))
         log_warning("job %lld: %s", (long long)a->id, e.text);
     if (cleanup_unfinished(a->run_dir, &e)) {
-        log_warning("job %lld: %s; it is tried again until it can be", (long long)a->id, e.text);
+        log_warning("job %lld: %s; retrying until it can be removed", (long long)a->id, e.text);
         cleanup_put_off(m, a->id, a->run_dir, RETRY_SECONDS);
         cleanup_store_left(m, a->id, true);
     }

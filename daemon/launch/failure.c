@@ -18,13 +18,13 @@
 #include "launch/hosts.h"
 
 #define LAST_LINES 3
-#define LINE_BYTES 200 /* of each line shown */
+#define LINE_BYTES 200 /* of each quoted line */
 
 /* ---------------------------------------------------------------- mpirun's messages */
 
 static bool failure_read_signal(const char *log, struct failure_rank *r)
 {
-    /* after mpirun's name, whichever it was called by */
+    /* Search after mpirun's name, which depends on how it was called. */
     const char *at = strstr(log, " noticed that process rank ");
     long long rank, signal_number;
 
@@ -38,7 +38,7 @@ static bool failure_read_signal(const char *log, struct failure_rank *r)
     return true;
 }
 
-/* The keepalive failed. Open MPI may name the node. */
+/* Reads the message of a failed keepalive, in which Open MPI may name the node. */
 static bool failure_read_lost_host(const char *log, struct failure_rank *r)
 {
     const char *at = strstr(log, "lost communication with a remote daemon");
@@ -57,7 +57,7 @@ static bool failure_read_exit(const char *log, struct failure_rank *r)
     const char *at = strstr(log, "The first process to do so was:");
     long long rank, code;
 
-    /* "[[8073,1],2]", and "[prterun-HOST-13@1,2]" of Open MPI 5 */
+    /* "[[8073,1],2]", or "[prterun-HOST-13@1,2]" from Open MPI 5. */
     at = at ? strstr(at, "Process name: [") : NULL;
     size_t length = at ? strcspn(at, "\n") : 0;
     for (const char *comma = at; comma && (comma = strchr(comma, ',')) && comma < at + length;)
@@ -75,7 +75,7 @@ static bool failure_read_abort(const char *log, struct failure_rank *r)
     const char *number = at ? strcasestr(at, "errorcode") : NULL;
     long long rank, code;
 
-    /* "with errorcode 7", and "Errorcode: 7" of Open MPI 5 */
+    /* "with errorcode 7", or "Errorcode: 7" from Open MPI 5. */
     if (!number || sscanf(at, "MPI_ABORT was invoked on rank %lld", &rank) != 1 ||
         sscanf(number + strlen("errorcode"), "%*[: ]%lld", &code) != 1)
         return false;
@@ -109,7 +109,7 @@ static bool failure_read_mpi_error(const char *log, struct failure_rank *r, char
     return true;
 }
 
-/* How ranks of Open MPI 5 end when another one, which is not named, has disappeared. */
+/* Reads how ranks of Open MPI 5 end when another rank, which is not named, has disappeared. */
 static bool failure_read_closed(const char *log, char *words, size_t bytes)
 {
     const char *at = strstr(log, "*** An error occurred in Socket closed");
@@ -121,7 +121,7 @@ static bool failure_read_closed(const char *log, char *words, size_t bytes)
                       host) != 2)
         return false;
     snprintf(words, bytes,
-             "another rank ended without a word: rank %lld on %s found its connection with it "
+             "another rank disappeared: rank %lld on %s found its connection to it "
              "closed",
              rank, host);
     return true;
@@ -129,13 +129,13 @@ static bool failure_read_closed(const char *log, char *words, size_t bytes)
 
 /* ---------------------------------------------------------------- last lines */
 
-/* Lines of Open MPI itself, such as the stack trace of a crash; the last three are UCX's. */
+/* Matches lines of Open MPI itself, such as a crash's stack trace; the last three are UCX's. */
 static bool failure_is_trace(const char *line, size_t length)
 {
     static const char *const formats[] = {
         " [%*[^]:[]:%*[0-9]]%n",        /* "[host:01234] ..." */
         " [%*[^]:[]][[%*d,%*d],%*d]%n", /* "[host][[JOB,0],RANK][FILE:LINE:FUNC] ..." */
-        "%*d more %*[a-z] %*[a-z] sent help message%n", /* Open MPI 5: of a banner shown before */
+        "%*d more %*[a-z] %*[a-z] sent help message%n", /* Open MPI 5, for a banner already shown */
         " [%*[^]:[]:%*[0-9] :%*d:%*d]%n",
         "====%n",
         "%*d /%*[^ ] [0x%n",
@@ -182,7 +182,8 @@ static void failure_collect_lines(const char *log, bool banners, struct lines *l
     }
 }
 
-/* Without indentation; between lines only without what all share, as they may be a table. */
+/* Quotes lines without their indentation; between banner lines, removes only the indentation common
+ * to all, because they may be a table. */
 static void failure_lines(const char *log, bool banners, const char *between, char *text,
                           size_t bytes)
 {
@@ -214,7 +215,7 @@ void failure_last_lines(const char *log, char *text, size_t bytes)
     failure_lines(log, false, "; ", text, bytes);
 }
 
-/* ---------------------------------------------------------------- words */
+/* ---------------------------------------------------------------- reasons */
 
 void failure_signal_words(int64_t signal_number, char *text, size_t bytes)
 {
@@ -264,8 +265,8 @@ static void failure_add_last_lines(struct verdict *v, const char *log, bool only
         failure_append(v, "%s%s", title, lines);
 }
 
-/* mpirun exits with 128 + the signal of a rank, possibly without a message. 132 (SIGILL) is left
- * out, as it is also the code for workers that could not be started. */
+/* mpirun exits with 128 + the signal of a rank, possibly without a message. 132 (SIGILL) is
+ * excluded, because it is also the exit code for workers that could not be started. */
 static bool failure_is_signal_code(int64_t code)
 {
     return code == 134 || code == 135 || code == 136 || code == 137 || code == 139 || code == 143;
@@ -286,8 +287,8 @@ static void failure_name_rank(struct verdict *v, const struct launch_exit *how, 
         failure_signal_words(r->signal, words, sizeof words);
     if (r->host_lost)
         snprintf(v->reason, sizeof v->reason,
-                 "host %s does not answer any more: its network, the machine or Open MPI's daemon "
-                 "there is gone",
+                 "host %s no longer answers: its network, the machine or Open MPI's daemon "
+                 "there has failed",
                  r->host[0] ? r->host : "(not known)");
     else if (said && r->signal >= 0)
         snprintf(v->reason, sizeof v->reason, "rank %lld on %s was ended by %s", (long long)r->rank,
@@ -303,7 +304,7 @@ static void failure_name_rank(struct verdict *v, const struct launch_exit *how, 
         snprintf(v->reason, sizeof v->reason, "mpirun ended with exit code %lld",
                  (long long)how->code);
     else
-        snprintf(v->reason, sizeof v->reason, "the workers ended without saying how the run went");
+        snprintf(v->reason, sizeof v->reason, "the workers ended without reporting a result");
 }
 
 static void failure_judge_by_log(struct verdict *v, const struct launch_exit *how, const char *log)
@@ -320,7 +321,7 @@ static void failure_judge_by_log(struct verdict *v, const struct launch_exit *ho
     if (v->phase[0])
         failure_append(v, " in phase %s", v->phase);
     if (r->signal == 9)
-        failure_append(v, "; unless somebody did that, the kernel was out of memory: see dmesg");
+        failure_append(v, "; unless someone killed it, the kernel ran out of memory: see dmesg");
     else if (r->signal < 0 && r->exit_code == ATTEMPT_EXIT_NO_SPACE)
         failure_append(v, ": No space left on device");
     else if (r->signal > 0 && strstr(log, "failed to map segment from shared object"))
@@ -388,8 +389,8 @@ static void failure_judge_by_failed_event(struct verdict *v, const json_t *faile
                  phase ? ", " : "");
     snprintf(v->who.host, sizeof v->who.host, "%s", host ? host : "");
     snprintf(v->phase, sizeof v->phase, "%s", phase ? phase : "");
-    /* the cause first, as lists truncate it */
-    snprintf(v->reason, sizeof v->reason, "%s", reason ? reason : "failed without a reason");
+    /* The cause comes first, because lists truncate the reason. */
+    snprintf(v->reason, sizeof v->reason, "%s", reason ? reason : "failed without giving a reason");
     if (*where || phase)
         failure_append(v, " (%s%s%s)", where, phase ? "phase " : "", phase ? phase : "");
 }
@@ -462,12 +463,13 @@ static bool failure_judge_by_missing_folder(const char *attempt_dir, struct verd
     snprintf(run_dir, sizeof run_dir, "%s", attempt_dir);
     const char *missing = access(dirname(run_dir), F_OK) ? run_dir : attempt_dir;
     snprintf(v->reason, sizeof v->reason,
-             "the folder %.900s is not there any more: it was removed or renamed while the job ran",
+             "the folder %.900s no longer exists: it was removed or renamed while the job ran",
              missing);
     return true;
 }
 
-#define OWN_FAULT_EXIT 2 /* of train-worker: wrong usage or document, or the run diverged */
+#define OWN_FAULT_EXIT                                                                             \
+    2 /* train-worker's exit code for wrong usage, an invalid document or divergence */
 
 void failure_judge(const char *attempt_dir, const struct launch_exit *how, enum failure_stop why,
                    struct verdict *v)
@@ -483,14 +485,14 @@ void failure_judge(const char *attempt_dir, const struct launch_exit *how, enum 
     failure_lines(log, false, "\n", v->lines, sizeof v->lines);
     struct stalled stall;
     struct failure_rank lost;
-    /* mpirun stops the ranks when it has lost a host, and they may end in order. */
+    /* mpirun stops the ranks after losing a host, and they may end normally. */
     if (run_stop && !why && !failure_has_succeeded(run_stop) &&
         failure_read_lost_host(log, &lost)) {
         json_decref(run_stop);
         run_stop = NULL;
     }
     bool stalled = why == FAILURE_STALLED && stalled_read(attempt_dir, &stall);
-    /* after its end the run's own events decide */
+    /* After the end of the run, its own events decide. */
     bool has_ended = stalled && stall.phase == STALL_IN_END && (run_stop || failed);
     if (has_ended)
         why = FAILURE_NOT_STOPPED;
@@ -498,7 +500,7 @@ void failure_judge(const char *attempt_dir, const struct launch_exit *how, enum 
         failure_judge_by_stall(v, &stall);
     } else if (!run_stop && !why && how->code == HOSTS_MISSING_EXIT &&
                failure_judge_by_hosts(attempt_dir, v)) {
-        ; /* done */
+        ; /* the verdict is complete */
     } else if (run_stop) {
         failure_judge_by_run_stop(v, run_stop, how, why);
     } else if (why) {
@@ -511,10 +513,10 @@ void failure_judge(const char *attempt_dir, const struct launch_exit *how, enum 
         failure_judge_by_failed_event(v, failed);
         v->own_fault = how->code == OWN_FAULT_EXIT;
     } else if (failure_judge_by_missing_folder(attempt_dir, v)) {
-        ; /* done */
+        ; /* the verdict is complete */
     } else if (how->code < 0 && how->signal < 0 && !*events && !*log) {
         v->state = JOB_QUEUED;
-        snprintf(v->reason, sizeof v->reason, "the daemon ended before it had launched the job");
+        snprintf(v->reason, sizeof v->reason, "the daemon ended before launching the job");
     } else {
         failure_judge_by_log(v, how, log);
         v->own_fault = v->who.exit_code == OWN_FAULT_EXIT;
@@ -536,7 +538,8 @@ json_t *failure_to_json(const struct verdict *v, int64_t attempt)
     json_t *log = json_array();
 
     for (const char *line = v->lines; *line; line += strcspn(line, "\n"), line += *line == '\n')
-        json_array_append_new(log, json_stringn(line, strcspn(line, "\n"))); /* NULL: not UTF-8 */
+        json_array_append_new(
+            log, json_stringn(line, strcspn(line, "\n"))); /* NULL if it is not valid UTF-8 */
     json_t *signal = v->who.signal < 0 ? json_null()
                      : name            ? json_sprintf("SIG%s", name)
                                        : json_sprintf("%lld", (long long)v->who.signal);

@@ -1,8 +1,6 @@
-/*
- * Why a run ended, by the files of its attempt and the exit status of its launcher. Sources, most
- * trusted first: the last run_stop or failed event, mpirun's message in the log, the exit status,
- * the last lines of the log.
- */
+/* Determines why a run ended from the files of its attempt and the exit status of its launcher.
+ * Sources, most trusted first: the last run_stop or failed event, mpirun's message in the log, the
+ * exit status, the last lines of the log. */
 #pragma once
 
 #include <stdbool.h>
@@ -26,21 +24,21 @@ struct failure_rank {
     char host[128];    /* "": unknown */
     int64_t signal;    /* -1: none */
     int64_t exit_code; /* -1: unknown */
-    bool host_lost;    /* its host does not answer; rank is -1 */
+    bool host_lost;    /* its host does not respond; rank is -1 */
     bool aborted;      /* it called MPI_Abort */
 };
 
-/* Finds mpirun's message in (the end of) a log; false: there is none. */
+/* Parses mpirun's message in (the end of) a log. Returns false if there is none. */
 bool failure_read_log(const char *log, struct failure_rank *rank);
 
-/* "line; line; line": the last lines of the workers, without mpirun's banners, stack traces and
- * control characters; "" if there are none. */
+/* Gets the last lines of the workers as "line; line; line", without mpirun's banners, stack traces
+ * and control characters; "" if there are none. */
 void failure_last_lines(const char *log, char *text, size_t bytes);
 
-/* Bytes of a verdict's reason up to the lines of the log that may follow the cause. */
+/* Returns the length of a verdict's reason without log lines quoted after the cause. */
 size_t failure_cause_length(const char *reason);
 
-/* "signal 9 (SIGKILL, Killed)" */
+/* Formats as "signal 9 (SIGKILL, Killed)". */
 void failure_signal_words(int64_t signal_number, char *text, size_t bytes);
 
 enum failure_stop { FAILURE_NOT_STOPPED, FAILURE_CANCELLED, FAILURE_TIME_LIMIT, FAILURE_STALLED };
@@ -48,35 +46,36 @@ enum failure_stop { FAILURE_NOT_STOPPED, FAILURE_CANCELLED, FAILURE_TIME_LIMIT, 
 enum failure_again { FAILURE_AGAIN_USUAL, FAILURE_AGAIN, FAILURE_NOT_AGAIN };
 enum failure_drain {
     FAILURE_NO_DRAIN,
-    FAILURE_DRAIN_VERIFIED, /* verdict.bad_node alone */
-    FAILURE_DRAIN_LOG       /* also who.host, which the job's own output names */
+    FAILURE_DRAIN_VERIFIED, /* only verdict.bad_node */
+    FAILURE_DRAIN_LOG       /* also who.host, which comes from the job's own output */
 };
 #define FAILURE_LABEL_BYTES 33
 
 struct verdict {
-    enum job_state state;            /* succeeded, failed or cancelled; queued: it never started */
-    char reason[FAILURE_TEXT_BYTES]; /* "": nothing to say */
-    int64_t step;                    /* the last one completed; 0: none */
+    enum job_state state;            /* succeeded, failed or cancelled; queued: never started */
+    char reason[FAILURE_TEXT_BYTES]; /* "": none */
+    int64_t step;                    /* last completed step; 0: none */
     int64_t checkpoint;              /* step of the last checkpoint; 0: none */
-    bool goes_on;                    /* no failure: another allocation follows */
-    /* Of a failed attempt. */
-    bool hosts_missing; /* too few hosts are fit, see hosts.h */
-    bool own_fault;     /* the job is to blame (document, divergence): a restart would fail again */
+    bool goes_on;                    /* not a failure: another allocation follows */
+    /* The fields below are for failed attempts. */
+    bool hosts_missing; /* too few hosts are usable, see hosts.h */
+    bool own_fault;     /* caused by the job (document, divergence): a restart would fail again */
     bool outside;       /* a node failed or was taken away */
     struct failure_rank who; /* the first rank that failed */
-    char bad_node[128];      /* at fault according to Slurm, not to the job's output; "": none */
-    /* By the failure rules; "": none matches. */
+    char bad_node[128]; /* at fault according to Slurm rather than the job's output; "": none */
+    /* Set by the failure rules; "": no rule matches. */
     char label[FAILURE_LABEL_BYTES];
     enum failure_again again;
     enum failure_drain drain;
-    char notify[NOTICE_TARGET_BYTES]; /* target of a notice; "": none */
+    char notify[NOTICE_TARGET_BYTES]; /* notice target; "": none */
     enum notice_format notify_format;
     char phase[32];      /* start, data, train, evaluate, checkpoint; "": unknown */
-    char lines[3 * 256]; /* the last lines of the log, separated by newlines */
+    char lines[3 * 256]; /* last lines of the log, separated by newlines */
 };
 void failure_judge(const char *attempt_dir, const struct launch_exit *how, enum failure_stop why,
                    struct verdict *verdict);
 
-/* {"attempt", "step", "rank", "host", "phase", "signal", "exit_code", "reason", "label",
- * "log": [lines]}, with null if unknown; signal as "SIGKILL". A new reference. */
+/* Returns a new object {"attempt", "step", "rank", "host", "phase", "signal", "exit_code",
+ * "reason", "label", "log": [lines]}; unknown values are null, signal is a name such as
+ * "SIGKILL". */
 json_t *failure_to_json(const struct verdict *verdict, int64_t attempt);

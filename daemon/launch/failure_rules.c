@@ -18,12 +18,12 @@ struct failure_rule {
     char label[FAILURE_LABEL_BYTES];
     enum failure_again again;
     enum failure_drain drain;
-    char *notify; /* target of a notice; NULL: none */
+    char *notify; /* notice target; NULL: none */
     enum notice_format notify_format;
     char *text; /* of the pattern */
     regex_t pattern;
     bool shipped;
-    int64_t count; /* since the daemon's start */
+    int64_t count; /* matches since the daemon's start */
 };
 
 #define FAILURE_RULES_MAGIC 0xfa117e5au
@@ -35,19 +35,20 @@ struct failure_rules {
     int64_t unlabelled;
 };
 
-/* The shipped rules. Order matters: a full disk can be why memory could not be mapped, and a lost
- * host why a connection was reset. */
+/* The built-in rules. Their order matters: a full disk can cause a failure to map memory, and a
+ * lost host a connection reset. */
 static const char *const rules_shipped =
     "disk-full       -           No space left on device|Disk quota exceeded\n"
     "out-of-memory   no-restart  OUT_OF_MEMORY|oom-kill|oom_kill|Out of memory|Cannot allocate "
-    "memory|^no memory for\n"
+    "memory|^(no|out of) memory for\n"
     "bus-error       -           signal 7 \\(SIGBUS|Bus error\n"
-    "bad-node        drain       does not answer any more|^host [^ ]+ does not answer|"
+    "bad-node        drain       ^host [^ ]+ (no longer answers|does not answer)|"
     "\\[(NODE_FAIL|BOOT_FAIL)\\]|JobLaunchFailure\n"
     "diverged        no-restart  ^diverged at step|of a run that diverged\n"
-    "time-limit      -           ^the time of Slurm's job [0-9]+ was over\n"
-    "stalled         -           all ranks wait for each other|says nothing while others wait|no "
-    "rank says anything any more|mpirun does not end by itself\n"
+    "time-limit      -           ^Slurm's job [0-9]+ reached its time limit\n"
+    "stalled         -           all ranks wait for each other|does not report while others "
+    "wait|no "
+    "rank reports any more|mpirun does not end by itself\n"
     "mpi-transport   -           Connection reset by peer|Transport retry count exceeded|"
     "btl_tcp_(frag|endpoint|component)|UCX +ERROR|local QP operation error|MPI_ERR_PROC_FAILED|PML "
     "add procs "
@@ -79,7 +80,7 @@ static int rules_bad_action(const char *word, struct error *e)
                      nearest.best ? nearest.best : "", nearest.best ? "\"?" : "");
 }
 
-/* 1: it was such an action, 0: it was not. */
+/* Returns 1 if it was a notify action, 0 if not. */
 static int rules_take_notify(struct failure_rule *rule, const char *word, struct error *e)
 {
     static const char *const prefixes[NOTICE_FORMATS] = {
@@ -116,7 +117,8 @@ static int rules_take_action(struct failure_rule *rule, const char *word, struct
         if (strcmp(a->word, word) != 0)
             continue;
         if ((a->again && rule->again) || (a->drain && rule->drain))
-            return error_set(e, ERR_USAGE, "\"%s\" does not go with the action before it", word);
+            return error_set(e, ERR_USAGE, "\"%s\" cannot be combined with the action before it",
+                             word);
         rule->again = a->again ? a->again : rule->again;
         rule->drain = a->drain ? a->drain : rule->drain;
         return 0;
@@ -147,7 +149,7 @@ static bool rules_is_label(const char *text)
            strcmp(text, FAILURE_NO_LABEL) != 0;
 }
 
-/* Back references make matching time unbounded. */
+/* Rejects back references, because their matching time is unbounded. */
 static bool rules_refers_back(const char *pattern)
 {
     for (const char *c = pattern; *c; c++)
@@ -166,13 +168,14 @@ static int rules_compile(struct failure_rule *rule, const char *pattern, struct 
         return error_set(e, ERR_USAGE, "the pattern must have at most %d characters",
                          FAILURE_PATTERN_BYTES - 1);
     if (rules_refers_back(pattern))
-        return error_set(e, ERR_USAGE,
-                         "the pattern must have no back references, as their time has no bound");
+        return error_set(
+            e, ERR_USAGE,
+            "the pattern must not contain back references, whose matching time is unbounded");
     int code = regcomp(&rule->pattern, pattern, REG_EXTENDED | REG_NOSUB);
     if (code) {
         regerror(code, &rule->pattern, why, sizeof why);
         return error_set(e, ERR_USAGE,
-                         "\"%.80s\" is no POSIX extended regular expression (regex(7)): %s",
+                         "\"%.80s\" is not a POSIX extended regular expression (regex(7)): %s",
                          pattern, why);
     }
     if (regexec(&rule->pattern, "", 0, NULL, 0) == 0) {
@@ -191,7 +194,7 @@ static bool rules_has(const struct failure_rules *r, const char *label, bool shi
     return false;
 }
 
-/* Also 0 for an overridden shipped rule. Modifies line. */
+/* Returns 0 also for an overridden built-in rule. Modifies line. */
 static int rules_read_line(struct failure_rules *r, char *line, bool shipped, struct error *e)
 {
     struct failure_rule rule = {.shipped = shipped};
@@ -205,13 +208,13 @@ static int rules_read_line(struct failure_rules *r, char *line, bool shipped, st
     if (!rules_is_label(label))
         return error_set(
             e, ERR_USAGE,
-            "the label must be 1 to %d lower-case letters, digits and hyphens, and not "
-            "\"" FAILURE_NO_LABEL "\": \"%.40s\" is none",
+            "the label must be 1 to %d lower-case letters, digits and hyphens, but not "
+            "\"" FAILURE_NO_LABEL "\": \"%.40s\" is not valid",
             FAILURE_LABEL_BYTES - 1, label);
     if (shipped && rules_has(r, label, false))
         return 0;
     if (r->count == FAILURE_RULES_MAX)
-        return error_set(e, ERR_USAGE, "there are more than %d rules, with traind's own",
+        return error_set(e, ERR_USAGE, "there are more than %d rules, including traind's own",
                          FAILURE_RULES_MAX);
     if (!actions)
         return error_set(e, ERR_USAGE, "the actions are missing: LABEL ACTIONS PATTERN");
@@ -260,7 +263,7 @@ int failure_rules_load(const char *path, struct failure_rules **out, struct erro
         status = error_set(e, ERR_USAGE, "failure_rules: %.200s, %s", path, bad.data);
     buffer_clear(&bad);
     if (!status && rules_read(r, shipped, true, &bad))
-        status = error_set(e, ERR_USAGE, "failure_rules: %.200s, after it traind's own: %s",
+        status = error_set(e, ERR_USAGE, "failure_rules: %.200s, followed by traind's own: %s",
                            path ? path : "-", bad.data);
     buffer_clear(&bad);
     free(shipped);

@@ -18,28 +18,29 @@
 #include "daemon/launch/failure.h"
 
 #define FAILURE_RULES_MAX        64
-#define FAILURE_RULES_LINES      128 /* last lines of a log that are searched */
+#define FAILURE_RULES_LINES      128 /* last lines of a log to search */
 #define FAILURE_RULES_LINE_BYTES 512
 #define FAILURE_PATTERN_BYTES    512
-#define FAILURE_NO_LABEL         "none" /* label of failures without a rule */
+#define FAILURE_NO_LABEL         "none" /* label of failures that match no rule */
 
 struct failure_rules;
 
-/* Loads a file's rules and the shipped ones; path NULL: only these. ERR_USAGE names every wrong
- * line and what would be right. */
+/* Loads a file's rules and the built-in ones; path NULL: only the latter. ERR_USAGE describes every
+ * invalid line and what would be valid. */
 int failure_rules_load(const char *path, struct failure_rules **out, struct error *e);
-void failure_rules_destroy(struct failure_rules *r); /* NULL is fine */
+void failure_rules_destroy(struct failure_rules *r); /* NULL-safe */
 
-/* Index of the first rule that matches the reason, else a line of the log; -1: none. */
+/* Returns the index of the first rule that matches the reason, or else a line of the log; -1:
+ * none. */
 int failure_rules_find(const struct failure_rules *r, const char *reason, const char *log);
 
 void failure_rules_apply(const struct failure_rules *r, const char *attempt_dir,
                          struct verdict *verdict);
 
 void failure_rules_count(struct failure_rules *r, const char *label);
-/* Adds the counts of the rules replaced; those of removed labels count as unlabelled. */
+/* Adds the counts of the rules being replaced; those of removed labels count as unlabelled. */
 void failure_rules_inherit(struct failure_rules *r, const struct failure_rules *before);
 
-/* [{"label", "restart": true, false or null, "drain": "no", "verified" or "unverified", "pattern",
- * "shipped", "count"}], a new reference; *unlabelled: failures without a rule. */
+/* Returns a new array of {"label", "restart": true, false or null, "drain": "no", "verified" or
+ * "unverified", "pattern", "shipped", "count"}. *unlabelled: failures that matched no rule. */
 json_t *failure_rules_to_json(const struct failure_rules *r, int64_t *unlabelled);

@@ -18,10 +18,10 @@
 #include "daemon/launch/slurm_reply.h"
 
 #define SCRIPT         "sbatch"
-#define SOON_SECONDS   0.3 /* at least, between two requested polls */
+#define SOON_SECONDS   0.3 /* minimum time between two requested polls */
 #define CANCEL_SECONDS 5.0 /* between attempts to cancel a job */
-#define MISSING_LOOKS  2   /* missing in this many polls, a job is gone */
-/* The job of a dead node is COMPLETING until Slurm marks the node down (SlurmdTimeout). */
+#define MISSING_LOOKS  2   /* a job missing in this many polls is gone */
+/* A dead node's job is COMPLETING until Slurm marks the node down (SlurmdTimeout). */
 #define COMPLETING_SECONDS 30.0
 
 #define SLURM_MAGIC     0x51063a11u
@@ -39,19 +39,19 @@ struct slurm_job {
     bool look_first; /* may have been submitted: search for its name before submitting it */
     bool cancel;
     bool cancelled;
-    bool owed; /* ended for traind, but to be cancelled if Slurm has it */
+    bool owed; /* traind considers it ended; cancel it if Slurm has it */
     char complaint[256];
-    int missing;             /* in this many polls in a row */
-    double next_at;          /* monotonic, of its next call */
+    int missing;             /* consecutive polls in which it was missing */
+    double next_at;          /* monotonic time of its next call */
     double completing_since; /* monotonic; 0: not completing */
 };
 
-/* mutex guards everything but the settings and call. */
+/* The mutex guards everything except the settings and `call`. */
 struct slurm {
     unsigned magic;
     struct slurm_settings settings;
     struct slurm_call call;
-    void (*told)(void *context);
+    void (*changed)(void *context);
     void *context;
     pthread_t thread;
     bool has_thread;
@@ -62,10 +62,10 @@ struct slurm {
     const struct slurm_job *submitting;
     double look_at;
     double looked_at;
-    char complaint[256]; /* last message logged about Slurm not answering; "" */
+    char complaint[256]; /* last logged message about Slurm not answering; "" */
 };
 
-/* ---------------------------------------------------------------- the thread: one job */
+/* ---------------------------------------------------------------- Slurm thread: one job */
 
 static bool slurm_job_has_ended(const struct slurm_job *j)
 {
@@ -85,8 +85,8 @@ static bool slurm_is_news(char complaint[256], const char *words)
     return true;
 }
 
-/* Without the mutex, as all calls of Slurm. If the answer is lost, the job may have been submitted,
- * so it is searched for before the next try. */
+/* Called without the mutex, like all calls to Slurm. If the answer is lost, the job may have been
+ * submitted, so it is searched for before the next attempt. */
 static void slurm_submit_job(struct slurm *s, struct slurm_job *j)
 {
     struct error e = {0};
@@ -98,7 +98,7 @@ static void slurm_submit_job(struct slurm *s, struct slurm_job *j)
     pthread_mutex_lock(&s->mutex);
     s->submitting = NULL;
     if (slurm_job_has_ended(j)) {
-        /* it was cancelled meanwhile: what Slurm may have is searched for and cancelled */
+        /* It was cancelled meanwhile; whatever Slurm has will be searched for and cancelled. */
         j->status.job_id = id;
         j->look_first = id == 0;
         j->owed = id || e.code == ERR_UNREACHABLE;
@@ -108,7 +108,7 @@ static void slurm_submit_job(struct slurm *s, struct slurm_job *j)
         j->status.job_id = id;
         j->status.phase = SLURM_WAITING;
         j->status.silent = false;
-        snprintf(j->status.words, sizeof j->status.words, "waiting for Slurm to look at it");
+        snprintf(j->status.words, sizeof j->status.words, "waiting for Slurm to consider it");
         s->look_at = clock_monotonic() + SOON_SECONDS;
         log_info("%s: Slurm's job %lld", j->name, (long long)id);
     } else if (e.code == ERR_UNREACHABLE) {
@@ -123,7 +123,7 @@ static void slurm_submit_job(struct slurm *s, struct slurm_job *j)
         snprintf(j->status.words, sizeof j->status.words, "%.480s", e.text);
     }
     pthread_mutex_unlock(&s->mutex);
-    s->told(s->context);
+    s->changed(s->context);
 }
 
 static int64_t slurm_id_of_script(const struct slurm_job *j)
@@ -157,10 +157,10 @@ static void slurm_cancel_job(struct slurm *s, struct slurm_job *j, int64_t id)
     s->look_at = clock_monotonic() + SOON_SECONDS;
     pthread_mutex_unlock(&s->mutex);
     if (unreachable)
-        s->told(s->context);
+        s->changed(s->context);
 }
 
-/* ---------------------------------------------------------------- the thread: a look at all */
+/* ---------------------------------------------------------------- Slurm thread: polling */
 
 static enum slurm_phase slurm_phase_of(struct slurm_job *j, const struct slurm_reply *r, double now)
 {
@@ -192,7 +192,7 @@ static void slurm_update_job(struct slurm_job *j, const struct slurm_reply *r, c
     bool put_back = r->completing && (r->restarts > status->restarts ||
                                       (status->phase == SLURM_WAITING && status->restarts > 0));
     enum slurm_phase phase = slurm_phase_of(j, r, now);
-    /* its processes may still write events of the attempt that ends */
+    /* Its processes may still write events of the attempt that is ending. */
     if (put_back && phase == SLURM_RUNNING && status->phase == SLURM_RUNNING)
         return;
     status->phase = put_back ? SLURM_WAITING : phase;
@@ -283,10 +283,10 @@ static void slurm_poll(struct slurm *s)
     pthread_mutex_unlock(&s->mutex);
     json_decref(all);
     if (news)
-        s->told(s->context);
+        s->changed(s->context);
 }
 
-/* ---------------------------------------------------------------- the thread */
+/* ---------------------------------------------------------------- Slurm thread */
 
 static bool slurm_has_last_call(const struct slurm_job *j)
 {
@@ -317,7 +317,7 @@ static bool slurm_wants_call(const struct slurm_job *j)
            (j->status.job_id == 0 ? !j->look_first && !j->cancel : j->cancel);
 }
 
-/* When something is due; *job: for this job, NULL: a poll. */
+/* Returns when the next call is due; *job: for this job, or NULL for a poll. */
 static double slurm_next_call(const struct slurm *s, struct slurm_job **job)
 {
     double at = INFINITY;
@@ -367,16 +367,16 @@ static void *slurm_serve(void *context)
     return NULL;
 }
 
-/* ---------------------------------------------------------------- the manager's side */
+/* ---------------------------------------------------------------- the manager's thread */
 
-struct slurm *slurm_create(const struct slurm_settings *settings, void (*told)(void *),
+struct slurm *slurm_create(const struct slurm_settings *settings, void (*changed)(void *),
                            void *context)
 {
     struct slurm *s = xcalloc(1, sizeof *s);
     s->magic = SLURM_MAGIC;
     s->settings = *settings;
     s->call = (struct slurm_call){.quit = &s->quit};
-    s->told = told;
+    s->changed = changed;
     s->context = context;
     pthread_mutex_init(&s->mutex, NULL);
     pthread_cond_init(&s->wake, NULL);
@@ -410,7 +410,7 @@ int slurm_check(struct error *e)
         char *path;
         if (launch_find_program(programs[i], &path, e))
             return error_set(e, ERR_INVALID,
-                             "launcher slurm: %s is not installed where traind runs "
+                             "launcher slurm: %s is not installed on traind's machine "
                              "(apt-get install slurm-client), or not in its PATH",
                              programs[i]);
         free(path);
@@ -439,12 +439,12 @@ static int slurm_follow(struct slurm *s, const char *name, int64_t job_id, const
         .exit_code = -1,
         .exit_signal = -1,
         .limit_seconds = NAN,
-        .words = "is handed to Slurm",
+        .words = "being submitted to Slurm",
     };
     pthread_mutex_lock(&s->mutex);
     int why = s->has_thread ? 0 : pthread_create(&s->thread, NULL, slurm_serve, s);
     if (!why) {
-        s->has_thread = true; /* started with the first job */
+        s->has_thread = true; /* it is started with the first job */
         j->next = s->jobs;
         s->jobs = j;
         process->slurm = j;
@@ -515,7 +515,7 @@ bool slurm_disown(struct slurm_job *job)
     if (ran) {
         job->status.job_id = ran;
     } else if (!ended) {
-        /* should the script start later, it sees the cancellation and ends */
+        /* If the script starts later, it sees the cancellation and ends. */
         job->owed = job->status.job_id || job->look_first || job->slurm->submitting == job;
         job->status.phase = SLURM_ENDED;
         snprintf(job->status.state, sizeof job->status.state, "%s", "CANCELLED");
@@ -534,7 +534,7 @@ void slurm_look_soon(struct slurm_job *job)
 void slurm_cancel(struct slurm_job *job)
 {
     slurm_change(job, slurm_set_cancel);
-    job->slurm->told(job->slurm->context);
+    job->slurm->changed(job->slurm->context);
 }
 
 void slurm_forget(struct slurm_job *job)
@@ -563,7 +563,7 @@ int64_t slurm_first_attempt(const struct slurm_job *job)
     return job->first_attempt;
 }
 
-/* ---------------------------------------------------------------- the launcher */
+/* ---------------------------------------------------------------- launcher */
 
 static int slurm_start_attempt(const struct launch_request *r, struct launch_process *process,
                                struct error *e)
@@ -585,8 +585,8 @@ static int slurm_start_attempt(const struct launch_request *r, struct launch_pro
     return status ? status : slurm_follow(r->cluster, name, 0, r->run_dir, process, e);
 }
 
-/* A running job's script checks the attempt's folder; a waiting one has nothing to save. The script
- * writes slurm-job when it begins, which Slurm's list may show only at the next poll. */
+/* The script of a running job watches the attempt's folder; a waiting job has nothing to save. The
+ * script writes slurm-job when it begins, which may be before Slurm's list shows it. */
 static void slurm_stop_attempt(struct launch_process *process, const char *attempt_dir,
                                enum launch_stop how)
 {

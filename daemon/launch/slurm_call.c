@@ -10,7 +10,7 @@
 #include "launch/command.h"
 #include "launch/launch.h"
 
-#define CALL_SECONDS   45.0 /* Slurm's clients give up after MessageTimeout, 10 s, and retry */
+#define CALL_SECONDS   45.0 /* Slurm's clients retry and give up after MessageTimeout, 10 s */
 #define ANSWER_BYTES   ((size_t)256 << 20)
 #define COMPLAIN_BYTES 1024
 
@@ -42,7 +42,7 @@ bool slurm_call_is_unclear(const char *words)
     return false;
 }
 
-/* Without the variables of another job, and those that set options of the commands. */
+/* Excludes variables of another job and those that set options of the commands. */
 static char **slurm_call_environment(void)
 {
     static const char *const prefixes[] = {
@@ -74,8 +74,8 @@ static void slurm_call_one_line(char *text)
             *c = ' ';
 }
 
-/* If Slurm does not answer, its commands report several attempts; the last line says that they
- * failed. */
+/* If Slurm does not answer, its commands report several attempts; the last line states the
+ * failure. */
 static int slurm_call_refusal(const char *program, char *words, int wait_status, struct error *e)
 {
     bool unclear = words && slurm_call_is_unclear(words);
@@ -93,8 +93,8 @@ static int slurm_call_refusal(const char *program, char *words, int wait_status,
     return error_set(e, ERR_INVALID, "%.*s", COMPLAIN_BYTES, words);
 }
 
-/* The caller frees *answer. The program is killed with the daemon, so that no submission outlives
- * it. */
+/* The caller frees *answer. The program is killed together with the daemon, so that no submission
+ * outlives it. */
 static int slurm_run_program(const struct slurm_call *c, char *const *argv, char **answer,
                              struct error *e)
 {
@@ -112,11 +112,11 @@ static int slurm_run_program(const struct slurm_call *c, char *const *argv, char
     *answer = NULL;
     int status = spawn_run(&r, &s, e);
     if (status == -ERR_NOT_FOUND)
-        error_set(e, ERR_NOT_FOUND, "%s is not installed where traind runs (PATH)", argv[0]);
+        error_set(e, ERR_NOT_FOUND, "%s is not installed on traind's machine (PATH)", argv[0]);
     else if (!status && s.status)
         status = slurm_call_refusal(argv[0], s.text[SPAWN_ERR].data, s.status, e);
     else if (!status && !(*answer = buffer_take(&s.text[SPAWN_OUT], NULL)))
-        status = error_set(e, ERR_NO_MEMORY, "no memory for the answer of %s", argv[0]);
+        status = error_set(e, ERR_NO_MEMORY, "out of memory for the answer of %s", argv[0]);
     spawn_clear(&s);
     free((void *)r.environment);
     return status;
@@ -142,7 +142,7 @@ int slurm_call_submit(const struct slurm_call *c, const char *script_path, int64
 
 int slurm_call_jobs(const struct slurm_call *c, json_t **jobs, struct error *e)
 {
-    /* 22.05 lists all jobs in any case, later versions only with this option. */
+    /* Version 22.05 lists all jobs in any case, later ones only with this option. */
     char *const argv[] = {"squeue", "--json", "--states=all", NULL};
     char *answer;
     json_error_t where;
@@ -159,11 +159,17 @@ int slurm_call_jobs(const struct slurm_call *c, json_t **jobs, struct error *e)
         return 0;
     json_decref(*jobs);
     *jobs = NULL;
-    return error_set(e, ERR_UNREACHABLE, "squeue --json gave no list of jobs (%s)", where.text);
+    return error_set(e, ERR_UNREACHABLE, "squeue --json did not print a list of jobs (%s)",
+                     where.text);
 }
 
-/* "n1|2|24|96|190000|skylake,big|long*": name, sockets, cores of each, CPUs, MiB of memory,
- * features, partition. */
+/* Parses "n1
+ * 2
+ * 24
+ * 96
+ * 190000
+ * skylake,big
+ * long*": name, sockets, cores per socket, CPUs, MiB of memory, features, partition. */
 static void slurm_call_add_node(char *line, bool only_default, json_t *nodes)
 {
     char *field[7];

@@ -55,7 +55,7 @@ static int slurm_cores_ask(const struct job_spec *spec, struct slurm_cores *foun
     static const atomic_bool never = false;
     const struct slurm_call call = {&never, ASK_SECONDS};
     const char *constraint = spec->cluster.constraint, *partition = spec->cluster.partition;
-    /* a single feature; expressions are not evaluated */
+    /* Only a single feature is used; expressions are not evaluated. */
     const char *feature =
         constraint && *constraint && !strpbrk(constraint, "&|[]()*,! ") ? constraint : NULL;
     char *hosts = spec->cluster.host_count ? slurm_host_list(spec) : NULL, where[128];
@@ -101,7 +101,7 @@ int slurm_cores_find(const struct slurm_settings *settings, const struct job_spe
         return 0;
     return error_set(
         e, e->code == ERR_UNREACHABLE ? ERR_UNREACHABLE : ERR_INVALID,
-        "the number of %s of a node is not known: %.600s; set cluster.threads_per_worker%s",
+        "the number of %s of a node is unknown: %.600s; set cluster.threads_per_worker%s",
         spec->cluster.smt ? "hardware threads" : "cores", e->text,
         spec->cluster.smt ? "" : ", or have slurm.node_cores set in traind.conf");
 }

@@ -11,7 +11,7 @@
 #include "common/json.h"
 #include "common/xalloc.h"
 
-/* 12, or {"set": true, "infinite": false, "number": 12}. */
+/* Reads 12, or {"set": true, "infinite": false, "number": 12}. */
 static bool slurm_reply_number(const json_t *job, const char *key, double *number)
 {
     const json_t *value = json_object_get(job, key);
@@ -28,7 +28,7 @@ static bool slurm_reply_number(const json_t *job, const char *key, double *numbe
     return true;
 }
 
-/* fallback also for numbers beyond any count or time. */
+/* Also returns fallback for numbers too large for any count or time. */
 static int64_t slurm_reply_integer(const json_t *job, const char *key, int64_t fallback)
 {
     double number;
@@ -108,19 +108,19 @@ int64_t slurm_reply_ahead(const json_t *jobs, const struct slurm_reply *r)
     return ahead;
 }
 
-/* Codes as squeue(1) and src/common/slurm_protocol_defs.c name them. */
+/* Reason codes from squeue(1) and src/common/slurm_protocol_defs.c. */
 static const struct {
     const char *code, *words;
 } reasons[] = {
     {"Priority",                        "waiting for priority"                                    },
-    {"Resources",                       "waiting for nodes that are in use: it is the next"       },
+    {"Resources",                       "waiting for nodes that are in use: it is next"           },
     {"Dependency",                      "waiting for another job to end"                          },
     {"DependencyNeverSatisfied",        "will never start: a job it depends on has failed"        },
     {"BeginTime",                       "waiting for its begin time"                              },
-    {"JobHeldUser",                     "is held: scontrol release lets it go"                    },
-    {"JobHeldAdmin",                    "is held by an administrator"                             },
-    {"JobHoldMaxRequeue",               "is held: it was put back too often"                      },
-    {"launch_failed_requeued_held",     "is held: a node's prolog failed; scontrol release lets "
+    {"JobHeldUser",                     "held: release it with scontrol release"                  },
+    {"JobHeldAdmin",                    "held by an administrator"                                },
+    {"JobHoldMaxRequeue",               "held: it was requeued too often"                         },
+    {"launch_failed_requeued_held",     "held: a node's prolog failed; release it with "
                                     "it go"                    },
     {"ReqNodeNotAvail",                 "waiting for nodes that are down or reserved"             },
     {"Nodes_required_for_job_are_DOWN", "waiting for nodes that are down, drained or reserved"    },
@@ -129,7 +129,7 @@ static const struct {
     {"PartitionInactive",               "waiting for a partition that is inactive"                },
     {"PartitionNodeLimit",              "requests more nodes than the partition has or allows"    },
     {"PartitionTimeLimit",              "requests more time than the partition allows"            },
-    {"PartitionConfig",                 "asks for nodes that the partition does not have"         },
+    {"PartitionConfig",                 "requests nodes that the partition does not have"         },
     {"BadConstraints",                  "requests a feature that no node has (cluster.constraint)"},
     {"Reservation",                     "waiting for its reservation"                             },
     {"Licenses",                        "waiting for licenses"                                    },
@@ -164,7 +164,7 @@ static const char *slurm_reply_reason(const char *code)
 void slurm_reply_waiting(const struct slurm_reply *r, int64_t ahead, char *text, size_t bytes)
 {
     if (!*r->reason || strcmp(r->reason, "None") == 0)
-        snprintf(text, bytes, "waiting for Slurm to look at it");
+        snprintf(text, bytes, "waiting for Slurm to consider it");
     else if (strcmp(r->reason, "Priority") == 0)
         snprintf(text, bytes, "waiting for priority: %lld %s ahead [Priority]", (long long)ahead,
                  ahead == 1 ? "job" : "jobs");
@@ -177,14 +177,14 @@ const char *slurm_state_words(const char *state)
     static const struct {
         const char *state, *words;
     } table[] = {
-        {"NODE_FAIL",     "a node of it failed"                         },
-        {"BOOT_FAIL",     "a node of it could not be started"           },
-        {"PREEMPTED",     "it was preempted by another job"             },
-        {"TIMEOUT",       "its time was over"                           },
-        {"DEADLINE",      "it missed its deadline"                      },
-        {"OUT_OF_MEMORY", "it used more memory than it was given"       },
-        {"CANCELLED",     "it was cancelled in Slurm, and not by traind"},
-        {"REVOKED",       "Slurm revoked it"                            },
+        {"NODE_FAIL",     "one of its nodes failed"                 },
+        {"BOOT_FAIL",     "one of its nodes could not be started"   },
+        {"PREEMPTED",     "it was preempted by another job"         },
+        {"TIMEOUT",       "it reached its time limit"               },
+        {"DEADLINE",      "it missed its deadline"                  },
+        {"OUT_OF_MEMORY", "it exceeded its memory limit"            },
+        {"CANCELLED",     "it was cancelled in Slurm, not by traind"},
+        {"REVOKED",       "Slurm revoked it"                        },
     };
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
         if (strcmp(table[i].state, state) == 0)
@@ -192,12 +192,12 @@ const char *slurm_state_words(const char *state)
     return NULL;
 }
 
-/* Joules of the steps of one job; 0: unknown. */
+/* Joules of the steps of a job; 0: unknown. */
 struct slurm_energy_steps {
-    double external, batch, numbered; /* numbered: the largest */
+    double external, batch, numbered; /* numbered: the largest one */
 };
 
-/* Slurm prints NO_VAL and INFINITE, of 32 or 64 bits, for unknown values. */
+/* Slurm prints NO_VAL and INFINITE, with 32 or 64 bits, for unknown values. */
 static double slurm_energy_number(const char *text)
 {
     char *end;

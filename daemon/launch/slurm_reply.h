@@ -1,5 +1,5 @@
-/* What Slurm reports of jobs: the JSON of squeue --json, states and reasons in words, and measured
- * energy. Pure. */
+/* Parses what Slurm reports about jobs: the JSON of squeue --json, descriptions of states and
+ * reasons, and measured energy. Pure functions. */
 #pragma once
 
 #include <jansson.h>
@@ -14,24 +14,24 @@ struct slurm_reply {
     const char *state; /* PENDING, RUNNING, NODE_FAIL, ... */
     bool completing;   /* ended, but not yet on all its nodes */
     const char *reason, *partition;
-    const char *nodes;              /* n[1-2] */
+    const char *nodes;              /* for example n[1-2] */
     int64_t restarts;               /* requeues by Slurm */
     int64_t exit_code, exit_signal; /* of the script; -1: none */
     int64_t priority;
-    double start;         /* Unix seconds; of a waiting job, when it may start; 0: unknown */
-    double limit_seconds; /* of the allocation; NAN: none */
+    double start;         /* Unix time; for a waiting job, when it may start; 0: unknown */
+    double limit_seconds; /* time limit of the allocation; NAN: none */
 };
 
-/* Reads version 22.05 (v0.0.38) and the later form, in which states are lists and numbers objects.
- * False: it is not a job. */
+/* Reads version 22.05 (v0.0.38) and the later form, in which states are lists and numbers are
+ * objects. Returns false if it is not a job. */
 bool slurm_reply_read(const json_t *job, struct slurm_reply *reply);
 
 int64_t slurm_reply_ahead(const json_t *jobs, const struct slurm_reply *reply);
 
-/* "waiting for priority: 3 jobs ahead [Priority]" */
+/* Formats as "waiting for priority: 3 jobs ahead [Priority]". */
 void slurm_reply_waiting(const struct slurm_reply *reply, int64_t ahead, char *text, size_t bytes);
 
-/* How an allocation ended, by its state: "its time was over"; NULL: nothing to add. */
+/* Describes how an allocation ended: "it reached its time limit"; NULL: nothing to add. */
 const char *slurm_state_words(const char *state);
 
 /*
@@ -47,7 +47,8 @@ const char *slurm_state_words(const char *state);
  */
 #define SLURM_ENERGY "slurm-energy"
 
-/* Joules of all nodes: those of the extern step; else of the ranks' step, which srun starts on all
- * nodes; else, with mpirun, of the batch script's node and the step of the daemons on the others.
- * NAN: unknown. 0 and Slurm's NO_VAL are no measurements. text may be anything. */
+/* Returns the energy of all nodes in joules: from the extern step; otherwise from the ranks' step,
+ * which srun starts on all nodes; otherwise, with mpirun, from the batch script's node plus the
+ * step of the daemons on the others. NAN: unknown; 0 and NO_VAL are not measurements. Accepts any
+ * text. */
 double slurm_energy_read(const char *text);

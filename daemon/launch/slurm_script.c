@@ -13,11 +13,11 @@
 #include "daemon/launch/slurm_reply.h"
 #include "launch/command.h"
 
-/* Slurm sends --signal up to a minute early (sbatch(1)), so shorter jobs do without: the script and
- * traind watch the time themselves. */
+/* Slurm sends --signal up to a minute early (sbatch(1)), so shorter jobs do not use it; the script
+ * and traind watch the time themselves. */
 #define SIGNAL_FROM_SECONDS 600
 
-#define PLACEMENT_EXIT 2 /* the workers do not fit into the node */
+#define PLACEMENT_EXIT 2 /* the workers do not fit on the node */
 
 void slurm_job_name(const struct launch_request *r, char name[SLURM_NAME_BYTES])
 {
@@ -35,12 +35,13 @@ static void slurm_script_put_word(FILE *out, const char *before, const char *wor
     char *const argv[] = {(char *)word, NULL};
     char *quoted = must_alloc(command_quote(argv));
 
-    fprintf(out, "%s%.*s%s", before, (int)strlen(quoted) - 1, quoted, after); /* no newline */
+    fprintf(out, "%s%.*s%s", before, (int)strlen(quoted) - 1, quoted,
+            after); /* without the newline */
     free(quoted);
 }
 
-/* --option="value": sbatch reads quotes and backslashes as a shell does. The value has no newline,
- * as strings of a job document are printable; for the path see slurm_script. */
+/* Writes --option="value". sbatch interprets quotes and backslashes like a shell. The value has no
+ * newline, because strings of a document are printable; slurm_script checks the path. */
 static void slurm_script_put_option(FILE *out, const char *option, const char *value)
 {
     fprintf(out, "#SBATCH --%s=\"", option);
@@ -79,7 +80,7 @@ static void slurm_script_put_directives(FILE *out, const struct launch_request *
     fprintf(out, "#SBATCH --nodes=%lld --ntasks-per-node=%lld --cpus-per-task=%lld\n",
             (long long)spec->cluster.nodes, (long long)spec->cluster.workers_per_node,
             (long long)r->threads);
-    if (!spec->cluster.smt) /* with smt Slurm's CPUs, hardware threads, are the slots */
+    if (!spec->cluster.smt) /* with smt, Slurm's CPUs, which are hardware threads, are the slots */
         fputs("#SBATCH --threads-per-core=1\n", out);
     fputs("#SBATCH --requeue\n", out);
     if (spec->cluster.time_limit)
@@ -114,14 +115,14 @@ static void slurm_script_put_folder(FILE *out, const struct launch_request *r)
         slurm_script_put_word(out, "run=", r->run_dir, "\n");
     }
     fprintf(out, "resume=%s\n\n", r->resumes ? "'--resume latest'" : "");
-    fputs("# Slurm starts this script again when it has put the job back into its queue: another "
+    fputs("# Slurm starts this script again after requeueing the job: another "
           "attempt.\n",
           out);
     fprintf(out, "attempt=$((%lld + ${SLURM_RESTART_COUNT:-0}))\n", (long long)r->attempt);
     fprintf(out, "[ $attempt = %lld ] || resume='--resume latest'\n", (long long)r->attempt);
     fputs("dir=$run/attempt-$attempt\n", out);
     fprintf(out,
-            "# The attempt before may have been cancelled before traind knew of this one.\n"
+            "# The previous attempt may have been cancelled before traind knew of this one.\n"
             "is_cancelled() {\n"
             "    for n in $(seq %lld $attempt); do\n"
             "        [ ! -e \"$run/attempt-$n/cancel-requested\" ] || return 0\n"
@@ -130,7 +131,7 @@ static void slurm_script_put_folder(FILE *out, const struct launch_request *r)
             "}\n",
             (long long)r->attempt);
     if (!r->by_hand)
-        fputs("# cancelled, or removed, while Slurm could not be told\n"
+        fputs("# cancelled or removed while Slurm did not answer\n"
               "[ -e \"$run/job.json\" ] && ! is_cancelled || exit 0\n",
               out);
     fputs("mkdir -p \"$dir\" || exit 1\n"
@@ -149,7 +150,7 @@ static bool slurm_script_is_bound(const struct job_spec *spec)
     return spec->cluster.bind != JOB_BIND_NONE;
 }
 
-/* The job's variables come after the site's setup, which would override them. */
+/* The job's variables come after the site's setup, which would otherwise override them. */
 static void slurm_script_put_environment(FILE *out, const struct launch_request *r)
 {
     char name[JOB_ENV_NAME_BYTES];
@@ -201,8 +202,8 @@ static void slurm_script_put_srun(FILE *out, const struct launch_request *r)
         fputs("--cpu-bind=none", out);
 }
 
-/* Sockets and NUMA domains are read where the script runs, on the first node. Slurm gives mpirun as
- * many slots of each node as it has workers. */
+/* Sockets and NUMA domains are read on the first node, where the script runs. Slurm gives mpirun as
+ * many slots on each node as it has workers. */
 static void slurm_script_put_placement(FILE *out, const struct launch_request *r)
 {
     if (!slurm_script_is_bound(r->spec)) {
@@ -210,7 +211,7 @@ static void slurm_script_put_placement(FILE *out, const struct launch_request *r
         return;
     }
     fputs("place=$(", out);
-    if (r->spec->cluster.mpi_prefix) { /* as mpirun --prefix does for ranks */
+    if (r->spec->cluster.mpi_prefix) { /* like mpirun --prefix for ranks */
         slurm_script_put_word(out, "LD_LIBRARY_PATH=", r->spec->cluster.mpi_prefix, "/lib ");
     }
     slurm_script_put_word(out, "", r->worker, "");
@@ -228,7 +229,7 @@ static void slurm_script_put_mpirun(FILE *out, const struct launch_request *r)
     const struct job_spec *spec = r->spec;
 
     fputs(
-        "# Open MPI 4 has the names with OMPI, 5 those with PRTE.\n"
+        "# Open MPI 4 uses the names with OMPI, 5 those with PRTE.\n"
         "[ \"$(id -u)\" != 0 ] || export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 "
         "\\\n    PRTE_ALLOW_RUN_AS_ROOT=1 PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1\n",
         out);
@@ -261,7 +262,7 @@ static void slurm_script_put_worker(FILE *out, const struct launch_request *r)
     fprintf(out,
             " --job \"$run/job.json\" --run-dir \"$run\" --attempt $attempt --stall-seconds %lld ",
             (long long)r->stall_seconds);
-    /* a script submitted by hand runs with the submitter's rights */
+    /* A script submitted by hand runs with the submitter's rights. */
     if (r->data_roots && !r->by_hand) {
         slurm_script_put_word(out, "--data-roots ", r->data_roots, " ");
     }
@@ -269,7 +270,7 @@ static void slurm_script_put_worker(FILE *out, const struct launch_request *r)
 }
 
 /* The watcher ends with the script, and its sleep with the watcher, before the epilog runs. It also
- * ends with the workers, as a signal that comes before it has set its trap is lost. */
+ * ends with the workers, because a signal that arrives before it has set its trap is lost. */
 static void slurm_script_put_watch(FILE *out, const struct launch_request *r)
 {
     fputs("# The workers finish their step, write a checkpoint and stop.\n"
@@ -307,12 +308,12 @@ static void slurm_script_put_watch(FILE *out, const struct launch_request *r)
           out);
 }
 
-/* sstat has running steps, sacct ended ones, if there is accounting storage. Asked before traind
- * learns of the end, since sstat has nothing afterwards. */
+/* sstat reports running steps, sacct ended ones if there is accounting storage. Queried before
+ * traind notices the end, because sstat reports nothing afterwards. */
 static void slurm_script_put_energy(FILE *out, const struct launch_request *r)
 {
     fprintf(out,
-            "# what a plugin of Slurm has measured\n"
+            "# energy measured by a Slurm plugin\n"
             "if timeout 10 scontrol show config 2>/dev/null |\n"
             "    grep -q '^AcctGatherEnergyType *= acct_gather_energy/[^n]'; then\n"
             "    {\n"
@@ -329,12 +330,13 @@ int slurm_script(const struct launch_request *r, char **text, struct error *e)
     size_t bytes;
 
     *text = NULL;
-    /* Slurm expands %x in paths, which a backslash would turn off */
+    /* Slurm expands %x in paths, which a backslash would disable. */
     if (!r->by_hand && strpbrk(r->run_dir, "%\\\n"))
-        return error_set(e, ERR_INVALID,
-                         "the state folder's path must have no %%, backslash or newline in it with "
-                         "launcher slurm: %s",
-                         r->run_dir);
+        return error_set(
+            e, ERR_INVALID,
+            "the state folder's path must not contain %%, a backslash or a newline with "
+            "launcher slurm: %s",
+            r->run_dir);
     FILE *out = must_alloc(open_memstream(text, &bytes));
     fputs("#!/bin/sh\n", out);
     if (!r->by_hand)

@@ -18,24 +18,24 @@
 
 #include "launch/launch.h"
 
-/* slurm.* of traind.conf. The strings belong to the configuration, which must outlive this. */
+/* The keys slurm.* of traind.conf. Strings belong to the configuration, which must outlive this. */
 struct slurm_settings {
-    bool srun;           /* start ranks by srun --mpi=pmix, else by mpirun */
-    const char *account; /* of jobs that name none; NULL: Slurm's default */
-    const char *options; /* more options of sbatch; NULL: none */
+    bool srun;           /* start ranks with srun --mpi=pmix instead of mpirun */
+    const char *account; /* account of jobs that do not set one; NULL: Slurm's default */
+    const char *options; /* additional sbatch options; NULL: none */
     const char *setup;   /* a shell file that each script sources first; NULL: none */
     int64_t poll_seconds;
-    int64_t node_cores; /* cores of a node, for threads_per_worker 0; 0: ask Slurm */
+    int64_t node_cores; /* cores per node, for threads_per_worker 0; 0: ask Slurm */
 };
 
 #define SLURM_NAME_BYTES 96
 
-/* "traind-7-2-0123456789abcdef": job 7, attempt 2, and a digest unique to this daemon's job. */
+/* Formats as "traind-7-2-0123456789abcdef": job 7, attempt 2, and a digest unique to this job. */
 void slurm_job_name(const struct launch_request *request, char name[SLURM_NAME_BYTES]);
 
-/* ERR_INVALID: Slurm cannot take it. The caller frees *text. With request->by_hand the script
- * creates its run directory in the folder it is submitted from. */
+/* Creates the script. ERR_INVALID: Slurm cannot run it. The caller frees *text. With
+ * request->by_hand, the script creates its run directory in the folder it is submitted from. */
 int slurm_script(const struct launch_request *request, char **text, struct error *e);
 
-/* cluster.hosts as Slurm takes them, "n1,n2", without slots. The caller frees it. */
+/* Returns cluster.hosts in Slurm's form, "n1,n2", without slots. The caller frees it. */
 char *slurm_host_list(const struct job_spec *spec);

@@ -19,14 +19,14 @@
 #include "launch/launch.h"
 
 #define KEPT           "stalled.json"
-#define LISTEN_SECONDS 4  /* watchers report twice a second, and judge after 3 s */
-#define END_SECONDS    60 /* after run_stop only MPI_Finalize is left */
-#define SILENT_TIMES   3  /* times stall_seconds, in which every live rank reports twice */
+#define LISTEN_SECONDS 4  /* watchers report twice a second and decide after 3 s */
+#define END_SECONDS    60 /* after run_stop only MPI_Finalize remains */
+#define SILENT_TIMES   3 /* multiple of stall_seconds, within which every live rank reports twice */
 #define RANKS_MAX      (1 << 20)
 #define QUIET_BYTES    128
 
 struct progress {
-    double at; /* Unix time of the last event other than a warning, or of the launch; 0: unknown */
+    double at; /* Unix time of the last event except warnings, or of the launch; 0: unknown */
     enum stall_phase phase;
 };
 
@@ -59,7 +59,7 @@ static struct progress stalled_last_progress(const char *events, double launched
     return last;
 }
 
-/* -1: no such file. */
+/* Returns -1 if there is no such file. */
 static double stalled_seconds_since_written(const char *attempt_dir, const char *name, double now)
 {
     char path[PATH_MAX];
@@ -77,7 +77,7 @@ struct stall_reports {
     int64_t world, workers_per_node, waiting_count;
 };
 
-/* "2026-11-21T20:12:15.300Z warning: ..." as Unix seconds; 0: not of this form. mpirun may add a
+/* Parses "2026-11-21T20:12:15.300Z warning: ..." as Unix time; 0: another form. mpirun may add a
  * prefix (--tag-output, --timestamp-output). */
 static double stalled_line_time(const char *line, const char *words)
 {
@@ -217,7 +217,7 @@ static void stalled_judge_waiting_hosts(const char *attempt_dir, const struct st
                                    : "");
 }
 
-/* Ranks are numbered by node, as mpirun places them. */
+/* mpirun numbers ranks node by node. */
 static void stalled_name_host_of_rank(const char *attempt_dir, const struct stall_reports *s,
                                       struct stalled *out)
 {
@@ -299,7 +299,7 @@ static bool stalled_judge_processes(struct stall_look *l, const struct progress 
         struct stall_reports reports = {0};
         stalled_learn_world(l->attempt_dir, &reports);
         stalled_name_host_of_rank(l->attempt_dir, &reports,
-                                  out); /* named by the job, not by this machine */
+                                  out); /* as named by the job, not by this machine */
         free(reports.waiting);
         snprintf(out->reason, sizeof out->reason, "rank %lld on %s %s: %s", (long long)found.rank,
                  out->host, stall_state_words(STALL_STOPPED), words);
@@ -341,7 +341,7 @@ static bool stalled_judge(struct stall_look *l, const struct progress *last, dou
     if (stalled_judge_processes(l, last, now, out))
         return true;
     if (l->stopped_since > 0)
-        return false; /* judged in a later call */
+        return false; /* a later call decides */
     if (last->phase == STALL_IN_END && !l->launcher)
         return false;
     if (last->phase == STALL_IN_END) {
@@ -352,7 +352,7 @@ static bool stalled_judge(struct stall_look *l, const struct progress *last, dou
     }
     stalled_learn_world(l->attempt_dir, &reports);
     char *log = attempt_read_tail(l->attempt_dir, "stdout.log");
-    /* ranks report every stall_seconds; the rest allows for different clocks */
+    /* Ranks report every stall_seconds; the rest allows for differences between clocks. */
     double since =
         fmax(last->at + l->stall_seconds / 2, now - 1.5 * l->stall_seconds - LISTEN_SECONDS);
     for (const char *line = log, *end; *line; line = end + (*end == '\n')) {

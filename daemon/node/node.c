@@ -13,12 +13,12 @@
 #include "config.h"
 #include "daemon/store/event.h"
 
-#define OWN_CHECKS       20  /* of a node, for comparison */
-#define PEERS_MIN        3   /* for a median */
-#define PEERS_MOST       128 /* the newest others; more would not improve the median */
-#define CLOCK_OFF        30  /* seconds of difference that are reported */
+#define OWN_CHECKS       20  /* of the node itself, used for comparison */
+#define PEERS_MIN        3   /* minimum for a median */
+#define PEERS_MOST       128 /* newest of other nodes; more would not improve the median */
+#define CLOCK_OFF        30  /* difference in seconds that is reported */
 #define TELL_SECONDS     2
-#define DATA_SEEN_BEFORE 86400.0 /* seconds: validity of another node's view of the data */
+#define DATA_SEEN_BEFORE 86400.0 /* seconds for which another node's view of the data is valid */
 
 bool node_name_is_valid(const char *name)
 {
@@ -47,7 +47,7 @@ static double node_figure_of(const struct node_figures *f, enum figure which)
     return which == GFLOPS ? f->gflops : f->memory_gb_per_sec;
 }
 
-/* The median of those with this figure; NAN: too few. *used: their number. */
+/* Returns the median of those with this figure; NAN: too few. *used: their number. */
 static double node_usual_figure(const struct node_figures *list, size_t count, enum figure which,
                                 size_t *used)
 {
@@ -114,7 +114,7 @@ enum node_verdict node_judge_speed(const struct node_figures *figures,
         enum node_verdict by_others = node_compare(figures, f, median, words, limits, reason);
         verdict = node_worse_verdict(verdict, by_others);
         if (by_others != NODE_FINE)
-            continue; /* reported once, against the others if possible */
+            continue; /* reported once, by comparison with others if possible */
         median = node_usual_figure(peers->own, peers->own_count, f, &n);
         snprintf(words, sizeof words, "its own median of %zu earlier check%s", n, plural(n));
         verdict =
@@ -222,7 +222,7 @@ static void node_say_failures(const struct reading *r, char reason[NODE_REASON_B
         node_set_reason(reason, "%.400s", r->words);
 }
 
-/* A node that sees data this one does not; NULL: none. The caller frees it. */
+/* Finds a node that sees data missing on this one; NULL: none. The caller frees it. */
 static int node_find_witness(struct store *s, const struct reading *r, const char *name,
                              char **witness, struct error *e)
 {
@@ -249,7 +249,7 @@ static int node_judge_figures(struct store *s, const char *name, const struct re
     if (r->load > 0) {
         judged->verdict = NODE_UNKNOWN;
         node_set_reason(judged->reason,
-                        "its speed was not judged: %lld other thread%s computed when it was "
+                        "its speed was not judged: %lld other thread%s computing when it was "
                         "checked",
                         (long long)r->load, plural(r->load));
         return 0;
@@ -264,7 +264,7 @@ static int node_judge_figures(struct store *s, const char *name, const struct re
     return status;
 }
 
-/* Without a new measurement the last verdict remains. */
+/* Keeps the last verdict, because there is no new measurement. */
 static int node_judge_as_before(struct store *s, const char *name, struct node_judged *judged,
                                 struct error *e)
 {
@@ -298,14 +298,14 @@ static int node_judge_report(struct store *s, const char *name, const struct rea
         judged->verdict = NODE_DRAIN;
         node_say_failures(r, judged->reason);
     } else if (strcmp(r->outcome, "data") == 0) {
-        node_set_reason(judged->reason, "not its fault, job %lld was rejected",
+        node_set_reason(judged->reason, "the node is not at fault: job %lld was rejected",
                         (long long)r->job_id);
         node_say_failures(r, judged->reason);
     }
     if (strcmp(r->outcome, "fine") == 0 && r->words)
         node_set_reason(judged->reason, "%.400s", r->words);
     if (witness)
-        node_set_reason(judged->reason, "%s sees them: a mount is missing here?", witness);
+        node_set_reason(judged->reason, "%s has them: perhaps a mount is missing here", witness);
     if (r->figures.gflops > 0 && !r->late && fabs(now - r->t) > CLOCK_OFF)
         node_set_reason(judged->reason, "its clock is %.0f s behind traind's", now - r->t);
     if (r->figures.gflops > 0 && r->version && strcmp(r->version, PACKAGE_VERSION) != 0)
@@ -329,7 +329,7 @@ static void node_tell_job(struct store *s, const char *name, const struct readin
     json_object_set_new(
         fields, "message",
         json_sprintf("node %s (%s): %s", name, node_verdict_name(judged->verdict), news));
-    /* the job may be gone */
+    /* The job may have been removed. */
     store_event_add(s, r->job_id, 0, "warning", fields, now, &ignored);
     json_decref(fields);
 }
@@ -387,7 +387,7 @@ enum node_verdict node_verdict_now(const struct store_node *node, double now,
     snprintf(reason, NODE_REASON_BYTES, "%s", node->reason ? node->reason : "");
     if (days < NODE_CHECK_DAYS || node->verdict == NODE_DRAIN)
         return node->verdict;
-    snprintf(reason, NODE_REASON_BYTES, "was not checked for %.0f days", days);
+    snprintf(reason, NODE_REASON_BYTES, "has not been checked for %.0f days", days);
     return NODE_UNKNOWN;
 }
 
@@ -408,8 +408,8 @@ static bool node_may_get(const struct job_spec *spec, const struct store_node *n
     return false;
 }
 
-/* Usual GFLOP/s of such a node: the median of its kind with as many cores, or else of its own
- * checks. */
+/* Gets the usual GFLOP/s of such a node: the median of nodes of its kind with as many cores,
+ * otherwise of its own checks. */
 static int node_usual_gflops(struct store *s, const struct store_node *n, double now, double *usual,
                              struct error *e)
 {
@@ -461,7 +461,7 @@ int node_tell(const char *command, const char *node, const char *reason, struct 
     int status = spawn_run(&r, &s, e);
 
     if (status == -ERR_UNREACHABLE)
-        error_set(e, ERR_UNREACHABLE, "%s did not end within %d s", command, TELL_SECONDS);
+        error_set(e, ERR_UNREACHABLE, "%s did not finish within %d s", command, TELL_SECONDS);
     else if (!status && s.status)
         status = error_set(e, ERR_INTERNAL, "%s failed with status %d", command,
                            WIFEXITED(s.status) ? WEXITSTATUS(s.status) : WTERMSIG(s.status));

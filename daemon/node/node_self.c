@@ -9,8 +9,8 @@
 #include "common/system/spawn.h"
 #include "common/xalloc.h"
 
-#define LOOK_SECONDS   0.1  /* while a check runs */
-#define LONGEST        60.0 /* of a check, which takes a second on an idle machine */
+#define LOOK_SECONDS   0.1  /* while a check is running */
+#define LONGEST        60.0 /* seconds that a check may take; usually one on an idle machine */
 #define AGAIN_SECONDS  86400.0
 #define FAILED_SECONDS 3600.0 /* before a retry */
 #define REPORT_BYTES   65536
@@ -22,7 +22,7 @@ struct node_self {
     struct store *store;
     struct job_manager *jobs;
     const char *worker;
-    double idle_since; /* monotonic, as the others */
+    double idle_since; /* monotonic, like the other times */
     double again;      /* seconds before a check made under load is repeated */
     double next_at;
     struct spawn check;
@@ -54,10 +54,10 @@ static void node_self_begin(struct node_self *n, double now)
     n->next_at = now + FAILED_SECONDS;
     n->began = now;
     if (spawn_begin(&r, &n->check, &e))
-        log_warning("this machine cannot be checked: %s", e.text);
+        log_warning("cannot check this machine: %s", e.text);
 }
 
-/* *loaded: the machine was busy. */
+/* Stores the check; sets *loaded if the machine was busy. */
 static bool node_self_store(struct node_self *n, const struct node_limits *limits, const char *text,
                             bool *loaded)
 {
@@ -68,7 +68,7 @@ static bool node_self_store(struct node_self *n, const struct node_limits *limit
     json_t *report = json_loads(text ? text : "", 0, NULL);
 
     if (!report) {
-        log_warning("this machine's check gave no report");
+        log_warning("the check of this machine printed no report");
         return false;
     }
     json_object_set_new(report, "phase", json_string("self"));
@@ -77,14 +77,14 @@ static bool node_self_store(struct node_self *n, const struct node_limits *limit
                              &problems, &e);
     json_decref(report);
     if (status || problems.count)
-        log_warning("this machine's check was not stored: %s",
+        log_warning("cannot store the check of this machine: %s",
                     status ? e.text : problems.items[0].message);
     bool stored = !status && !problems.count;
     problems_clear(&problems);
     return stored;
 }
 
-/* True: the check has ended. One made under load is repeated, at growing intervals. */
+/* Returns whether the check has ended. One made under load is repeated, at growing intervals. */
 static bool node_self_poll(struct node_self *n, const struct node_self_settings *settings,
                            double now)
 {
@@ -109,16 +109,17 @@ double node_self_round(struct node_self *n, const struct node_self_settings *set
     job_manager_slots(n->jobs, &slots);
     if (slots.used) {
         if (n->check.pid)
-            n->next_at = now; /* to be repeated */
+            n->next_at = now; /* repeat the check */
         spawn_clear(&n->check);
         n->idle_since = now;
         return INFINITY;
     }
     if (n->check.pid) {
         if (!node_self_poll(n, settings, now) && now - n->began > LONGEST) {
-            log_warning("this machine's check had not ended after %.0f seconds: the next one is in "
-                        "an hour",
-                        LONGEST);
+            log_warning(
+                "the check of this machine did not finish within %.0f seconds: the next one is in "
+                "an hour",
+                LONGEST);
             spawn_clear(&n->check);
         }
         return n->check.pid ? LOOK_SECONDS : fmax(n->next_at - now, 1);

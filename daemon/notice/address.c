@@ -8,7 +8,7 @@
 
 #include "common/notify/target.h"
 
-/* An address or a network, in the form of IPv6: of IPv4 as ::ffff:a.b.c.d. */
+/* An address or a network in IPv6 form; IPv4 is stored as ::ffff:a.b.c.d. */
 struct network {
     unsigned char bytes[16];
     int bits;
@@ -17,11 +17,11 @@ struct network {
 #define MAPPED_BITS 96
 
 static const char *const special[] = {
-    /* IPv4 */
+    /* IPv4. */
     "0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12",
     "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15",
     "198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4",
-    /* IPv6: inside 2000::/3, which alone is given out */
+    /* IPv6, inside 2000::/3, the only range assigned so far. */
     "2001::/23", "2001:db8::/32", "3fff::/20"};
 
 static bool address_network_has(const struct network *n, const unsigned char bytes[16])
@@ -80,7 +80,7 @@ static bool address_is_within(const char *network, const unsigned char bytes[16]
     return address_network_parse(network, strlen(network), &n) && address_network_has(&n, bytes);
 }
 
-/* The IPv4 address inside, in its mapped form. */
+/* Extracts an embedded IPv4 address, in mapped form. */
 static bool address_unwrap(unsigned char bytes[16])
 {
     unsigned char inner[4];
@@ -202,7 +202,7 @@ int address_domains_check(const char *list, struct error *e)
     while (list && (word = address_next_word(&at, &length)))
         if (memchr(word, ':', length) || !address_name_right(word, length))
             return error_set(e, ERR_USAGE,
-                             "notify_mail_domains: \"%.*s\" is no domain, as in example.org",
+                             "notify_mail_domains: \"%.*s\" is not a domain such as example.org",
                              (int)length, word);
     return 0;
 }

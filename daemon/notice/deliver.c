@@ -20,14 +20,14 @@
 
 #define FIRST_RETRY_SECONDS 1.0
 #define LAST_RETRY_SECONDS  3600.0
-#define LEAST_ATTEMPTS      3   /* before one is given up, however old it is */
-#define TROUBLE_SECONDS     5.0 /* until the next look after an error of the database */
+#define LEAST_ATTEMPTS      3   /* before a notice is given up, however old it is */
+#define TROUBLE_SECONDS     5.0 /* pause after a database error */
 #define MAIL_LOOK_MS        1000
 #define TRIM_SECONDS        3600.0
 
 struct delivery {
     struct outbox_notice notice;
-    struct notice_settings *settings; /* a reference */
+    struct notice_settings *settings; /* a counted reference */
     struct post *post;
     struct mail *mail;
     bool used;
@@ -43,9 +43,9 @@ struct deliver {
     CURLM *multi;
     pthread_t thread;
     bool started;
-    atomic_bool stop, look; /* look: the outbox may have something new */
+    atomic_bool stop, look; /* look: the outbox may have new notices */
     struct delivery deliveries[DELIVER_MAX_CONCURRENT];
-    double next_look; /* Unix time: when the next notice is due */
+    double next_look; /* Unix time at which the next notice is due */
     double next_trim; /* monotonic */
     atomic_llong delivered, failed, attempts;
 };
@@ -61,8 +61,8 @@ static void deliver_clear(struct deliver *d, struct delivery *f)
     *f = (struct delivery){0};
 }
 
-/* When to try again: delays double, with jitter, so that targets that failed together do not retry
- * together. 0: never. */
+/* Returns the time of the next attempt, or 0 to give up. Delays double, with jitter so that targets
+ * that failed together are not retried together. */
 static double deliver_retry_at(const struct delivery *f, double now, double retry_after)
 {
     const struct outbox_notice *n = &f->notice;
@@ -88,9 +88,9 @@ static void deliver_finish(struct deliver *d, struct delivery *f, struct post_ou
         at = now;
     }
     atomic_fetch_add(&d->attempts, 1);
-    /* Without the target, whose URL may be a secret; trainctl notify list shows it by the id. */
+    /* Omits the target, whose URL may be a secret; trainctl notify list shows it by id. */
     if (o->state == OUTBOX_FAILED)
-        log_warning("notice %lld (%s, job %lld) is given up after %lld attempt%s: %s",
+        log_warning("notice %lld (%s, job %lld): giving up after %lld attempt%s: %s",
                     (long long)n->id, notice_kind_name(n->kind), (long long)n->job_id,
                     (long long)n->attempts + 1, plural(n->attempts + 1), o->words);
     if (outbox_attempted(d->store, n->id, o->state, *o->words ? o->words : NULL, at, &e)) {
@@ -144,7 +144,7 @@ static void deliver_begin(struct deliver *d, struct delivery *f, struct outbox_n
     int status = mail ? mail_create(&f->notice, f->settings, &f->mail, &e)
                       : post_create(&f->notice, f->settings, &f->post, &e);
     if (!status && f->post && curl_multi_add_handle(d->multi, post_handle(f->post)) != CURLM_OK)
-        status = error_set(&e, ERR_NO_MEMORY, "no memory for a request");
+        status = error_set(&e, ERR_NO_MEMORY, "out of memory for a request");
     if (!status)
         return;
     struct post_outcome outcome = {.state = e.code == ERR_INVALID ? OUTBOX_FAILED : OUTBOX_WAITING};
@@ -158,10 +158,10 @@ static void deliver_start_due(struct deliver *d)
     struct error e;
     double now = clock_now();
 
-    /* More than may start, as those in progress are still due. */
+    /* Reads more than may start, because those in progress are still due. */
     if (outbox_due(d->store, now, 2 * DELIVER_MAX_OF_OWNER, (size_t)16 * DELIVER_MAX_CONCURRENT,
                    &due, &d->next_look, &e)) {
-        log_warning("the notices that wait cannot be read: %s", e.text);
+        log_warning("cannot read the waiting notices: %s", e.text);
         d->next_look = now + TROUBLE_SECONDS;
         return;
     }
@@ -227,9 +227,9 @@ static void deliver_trim(struct deliver *d)
     notice_settings_release(settings);
     d->next_trim = clock_monotonic() + TRIM_SECONDS;
     if (days > 0 && outbox_trim(d->store, clock_now() - days * 86400, &deleted, &e))
-        log_warning("old notices were not deleted: %s", e.text);
+        log_warning("cannot delete old notices: %s", e.text);
     else if (days > 0 && deleted > 0)
-        d->next_trim = 0; /* there may be more */
+        d->next_trim = 0; /* there may be more to delete */
 }
 
 static void *deliver_thread(void *context)
@@ -274,13 +274,13 @@ int deliver_start(struct deliver *d, struct error *e)
     sigset_t all, before;
 
     assert_object(d, DELIVER_MAGIC);
-    /* Signals are handled by the main thread. */
+    /* The main thread handles signals. */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     int why = pthread_create(&d->thread, NULL, deliver_thread, d);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     d->started = !why;
-    return why ? error_set_errno(e, why, "cannot start the thread of the notices") : 0;
+    return why ? error_set_errno(e, why, "cannot start the thread that sends notices") : 0;
 }
 
 void deliver_wake(struct deliver *d)
@@ -310,7 +310,7 @@ void deliver_destroy(struct deliver *d)
     for (int i = 0; i < DELIVER_MAX_CONCURRENT; i++) {
         struct delivery *f = &d->deliveries[i];
 #if LIBCURL_VERSION_NUM >= 0x075700
-        if (f->post) /* does not wait for the name service */
+        if (f->post) /* do not wait for the name service */
             curl_easy_setopt(post_handle(f->post), CURLOPT_QUICK_EXIT, 1L);
 #endif
         if (f->used)

@@ -24,7 +24,7 @@
 struct mail {
     unsigned magic;
     struct spawn command;
-    double until; /* monotonic */
+    double until; /* monotonic deadline */
     char program[256];
 };
 
@@ -37,7 +37,7 @@ static int mail_file(const char *text, struct error *e)
         return fd;
     if (fd >= 0)
         close(fd);
-    return error_set(e, ERR_NO_MEMORY, "no memory for a mail");
+    return error_set(e, ERR_NO_MEMORY, "out of memory for a mail");
 }
 
 static int mail_start(struct mail *m, const struct outbox_notice *n,
@@ -92,7 +92,7 @@ int mail_pidfd(const struct mail *m)
     return m->command.pidfd;
 }
 
-/* All output of the command in one line: the server's answer is often the last of several. */
+/* Joins the command's output into one line: the server's answer is often the last of several. */
 static void mail_words(const struct buffer *said, char *words, size_t bytes)
 {
     size_t used = 0;
@@ -135,7 +135,8 @@ bool mail_look(struct mail *m, struct post_outcome *o)
     if (clock_monotonic() < m->until)
         return false;
     *o = (struct post_outcome){.state = OUTBOX_WAITING};
-    snprintf(o->words, sizeof o->words, "%s did not end within %.0f s", m->program, MAIL_SECONDS);
+    snprintf(o->words, sizeof o->words, "%s did not finish within %.0f s", m->program,
+             MAIL_SECONDS);
     return true;
 }
 

@@ -94,10 +94,10 @@ int notice_secrets_parse(const char *text, const char *name, struct notice_secre
         else if (secret && !strtok_r(NULL, " \t\r", &words))
             secrets->items[secrets->count++] =
                 (struct notice_secret){xstrdup(host), xstrdup(secret)};
-        else /* the line itself is not shown, as it holds a secret */
+        else /* the line itself is not shown, because it contains a secret */
             status = error_set(e, ERR_INVALID,
-                               "%s: each line must be HOST SECRET, as in \"ci.example.org "
-                               "4f3c...\"; HOST * is for all others",
+                               "%s: each line must be HOST SECRET, for example \"ci.example.org "
+                               "4f3c...\"; HOST * applies to all others",
                                name);
     }
     explicit_bzero(copy, strlen(text));
@@ -160,9 +160,10 @@ static int settings_load_rules(const char *path, struct notice_settings *s, stru
         return error_prefix(e, "notify_rules");
     for (size_t i = 0; i < s->rules.count; i++)
         if (s->rules.items[i].secret && settings_others_can_read(path, &mode))
-            return error_set(e, ERR_USAGE,
-                             "notify_rules: %s holds secrets and others may read it: chmod 600 it",
-                             path);
+            return error_set(
+                e, ERR_USAGE,
+                "notify_rules: %s contains secrets and is readable by others: run chmod 600 on it",
+                path);
     return 0;
 }
 
@@ -175,10 +176,11 @@ static int settings_load_secrets(const char *path, struct notice_settings *s, st
     if (file_read_text(path, FILE_LIMIT_BYTES, &text, &bytes, e))
         return error_prefix(e, "notify_secret_file");
     bool open = settings_others_can_read(path, &mode);
-    int status = open ? error_set(e, ERR_USAGE,
-                                  "others can read the secrets in %s: chmod 600 it (mode %03o)",
-                                  path, (unsigned)mode)
-                      : notice_secrets_parse(text, path, &s->secrets, e);
+    int status =
+        open ? error_set(e, ERR_USAGE,
+                         "others can read the secrets in %s (mode %03o): run chmod 600 on it", path,
+                         (unsigned)mode)
+             : notice_secrets_parse(text, path, &s->secrets, e);
     explicit_bzero(text, bytes);
     free(text);
     return status ? error_prefix(e, "notify_secret_file") : 0;
@@ -195,18 +197,18 @@ static int settings_check(const struct config *c, struct error *e)
     if (c->public_url &&
         (!settings_is_url(c->public_url, false) || strpbrk(c->public_url, " #?\"<>")))
         return error_set(e, ERR_USAGE,
-                         "public_url must be the address of the dashboard, as in "
+                         "public_url must be the address of the dashboard, for example "
                          "https://traind.example.org, not \"%s\"",
                          c->public_url);
     if (c->notify_proxy && !settings_is_url(c->notify_proxy, true))
         return error_set(e, ERR_USAGE,
                          "notify_proxy must begin with http://, https://, socks5:// or "
-                         "socks5h://, as in http://proxy:3128");
+                         "socks5h://, for example http://proxy:3128");
     if (c->notify_ca_file && access(c->notify_ca_file, R_OK))
         return error_set_errno(e, errno, "notify_ca_file: cannot read %s", c->notify_ca_file);
     if (c->notify_from && (strpbrk(c->notify_from, "\r\n<>\"") || !strchr(c->notify_from, '@')))
         return error_set(e, ERR_USAGE,
-                         "notify_from must be an address, as in traind@example.org, not \"%s\"",
+                         "notify_from must be an address such as traind@example.org, not \"%s\"",
                          c->notify_from);
     if (*c->notify_sendmail != '/')
         return error_set(e, ERR_USAGE,

@@ -26,7 +26,7 @@ struct notices {
     struct notice_settings *settings;
     struct deliver *deliver;
     atomic_llong raised;
-    int pending; /* written in the transaction that is open; guarded by the store's writer */
+    int pending; /* notices written in the open transaction; guarded by the store's writer */
 };
 
 static struct notice_settings *notices_hold_settings(void *context)
@@ -41,8 +41,8 @@ static struct notice_settings *notices_hold_settings(void *context)
     return s;
 }
 
-/* Called inside the store's transaction. Only an error of the database undoes it: a notice that
- * cannot be made must not keep a job from ending. */
+/* Runs in the store's transaction. Only a database error rolls it back: a notice that cannot be
+ * created must not block the job's end. */
 static int notices_witness(struct sql *c, const struct store_fact *fact, void *context,
                            struct error *e)
 {

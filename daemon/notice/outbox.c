@@ -47,7 +47,7 @@ void outbox_notices_clear(struct outbox_notices *list)
     *list = (struct outbox_notices){0};
 }
 
-/* Cannot be guessed, as the database's uuid is secret. */
+/* The result cannot be guessed, because the database's uuid is secret. */
 static void outbox_make_uid(const char *uuid, const struct outbox_new *n, char uid[DIGEST_BYTES])
 {
     char *text = xasprintf("%s %s %s %s %s", uuid, notice_kind_name(n->kind), n->target,
@@ -148,7 +148,7 @@ static int outbox_collect(struct sql *c, sqlite3_stmt *row, size_t most,
     return status;
 }
 
-/* Goes from target to target by the index alone, so that thousands of notices waiting for a dead
+/* Skips from target to target using only the index, so that thousands of notices waiting for a dead
  * target cost nothing. Tests overtake the other notices of their target. */
 #define HEADS                                                                                      \
     "with recursive head (id, target) as ("                                                        \

@@ -18,7 +18,7 @@
 
 #define CONNECT_SECONDS 5L
 #define POST_SECONDS    10L
-#define ANSWER_BYTES    ((size_t)64 << 10) /* read and discarded */
+#define ANSWER_BYTES    ((size_t)64 << 10) /* of the answer; read and discarded */
 #define RETRY_AFTER_MAX 3600
 
 #define POST_MAGIC 0x9057b0f5u
@@ -30,7 +30,7 @@ struct post {
     const struct notice_settings *settings;
     struct curl_slist *headers;
     char *body;
-    char *url; /* of this hop */
+    char *url; /* of the current redirect */
     struct notice_target target;
     int64_t hops;
     size_t answer_bytes;
@@ -46,7 +46,7 @@ static bool post_may_call(const struct post *p, const struct sockaddr *address)
            address_host_is_allowed(s->config.notify_allow, p->target.host, p->target.port);
 }
 
-/* The proxy's address is the administrator's choice. */
+/* The proxy's address is chosen by the administrator and is not checked. */
 static curl_socket_t post_open_socket(void *context, curlsocktype purpose,
                                       struct curl_sockaddr *address)
 {
@@ -60,8 +60,8 @@ static curl_socket_t post_open_socket(void *context, curlsocktype purpose,
     return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
 }
 
-/* The proxy resolves names itself. Names that resolve to private addresses here are refused; names
- * that only the proxy knows are left to it. */
+/* The proxy resolves names itself. Rejects names that resolve to private addresses here; names that
+ * only the proxy knows are left to it. */
 static bool post_proxy_may_call(struct post *p)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *found = NULL;
@@ -78,8 +78,8 @@ static bool post_proxy_may_call(struct post *p)
     return may;
 }
 
-/* Does not reveal the name service's answer to submitters: an unknown name and one with a private
- * address get the same message. */
+/* Hides the name service's answer from submitters: an unknown name and one with a private address
+ * give the same message. */
 static int post_refuse(const struct post *p, struct error *e)
 {
     const char *host = p->target.host;
@@ -138,7 +138,7 @@ static void post_add_headers(struct post *p)
     post_add_header(p, "Content-Type", "application/json");
     post_add_header(p, "User-Agent", "traind/" PACKAGE_VERSION);
     post_add_header(p, "Traind-Notice-Id", p->notice->uid);
-    post_add_header(p, "Expect", ""); /* no pause before the body */
+    post_add_header(p, "Expect", ""); /* do not wait for 100 Continue before the body */
     if (!secret)
         return;
     snprintf(now, sizeof now, "%lld", (long long)clock_now());
@@ -171,7 +171,7 @@ static void post_set_options(struct post *p)
     curl_easy_setopt(p->curl, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(p->curl, CURLOPT_FORBID_REUSE, 1L);
     curl_easy_setopt(p->curl, CURLOPT_FRESH_CONNECT, 1L);
-    /* Not the proxy variables of the environment. */
+    /* Ignore the proxy variables of the environment. */
     curl_easy_setopt(p->curl, CURLOPT_PROXY, s->config.notify_proxy ? s->config.notify_proxy : "");
     curl_easy_setopt(p->curl, CURLOPT_NOPROXY, "");
     if (s->config.notify_ca_file)
@@ -249,7 +249,7 @@ static bool post_failed(const struct post *p, CURLcode code, struct post_outcome
     return post_end(o, OUTBOX_WAITING, "%s", *p->why ? p->why : curl_easy_strerror(code));
 }
 
-/* Redirects the request; false: it may not be, and *o says why. */
+/* Follows a redirect. Returns false with the reason in *o if that is not allowed. */
 static bool post_follow(struct post *p, long status, struct post_outcome *o)
 {
     char *url = NULL;
@@ -269,7 +269,7 @@ static bool post_follow(struct post *p, long status, struct post_outcome *o)
             status);
     if (!notice_target_parse(url, &next, &why) || next.kind == NOTICE_TARGET_MAIL)
         return !post_end(o, OUTBOX_FAILED, "the redirect's address %s",
-                         next.kind == NOTICE_TARGET_MAIL ? "is none of HTTP" : why);
+                         next.kind == NOTICE_TARGET_MAIL ? "is not an HTTP URL" : why);
     if (p->target.kind == NOTICE_TARGET_HTTPS && next.kind != NOTICE_TARGET_HTTPS)
         return !post_end(o, OUTBOX_FAILED, "the redirect leads from https to http");
     free(p->url);

@@ -1,5 +1,5 @@
-/* A notice as a POST of JSON by libcurl (doc/notices.md has its headers). Addresses are checked
- * when they are connected to; with a proxy, those that the name has here. Not thread-safe. */
+/* Sends a notice as a POST of JSON with libcurl (doc/notices.md lists its headers). Checks
+ * addresses when connecting; with a proxy, those that the name has here. Not thread-safe. */
 #pragma once
 
 #include <curl/curl.h>
@@ -8,9 +8,9 @@
 #include "daemon/notice/outbox.h"
 
 struct post_outcome {
-    enum outbox_state state; /* OUTBOX_WAITING: worth another attempt */
-    double retry_after;      /* seconds that the receiver asks for; 0: nothing */
-    char words[1024];        /* what went wrong; "" if it was delivered */
+    enum outbox_state state; /* OUTBOX_WAITING: worth retrying */
+    double retry_after;      /* seconds requested by the receiver; 0: none */
+    char words[1024];        /* what went wrong; "" if delivered */
 };
 
 struct post;
@@ -20,11 +20,11 @@ int post_create(const struct outbox_notice *n, const struct notice_settings *set
                 struct post **out, struct error *e);
 CURL *post_handle(struct post *p);
 
-/* When curl is done with it. false: it is redirected, add its handle again. */
+/* Call it when curl has finished. Returns false after a redirect: add the handle again. */
 bool post_done(struct post *p, CURLcode code, struct post_outcome *outcome);
-void post_destroy(struct post *p); /* NULL is fine */
+void post_destroy(struct post *p); /* NULL-safe */
 
-/* "v1=" and the HMAC-SHA256 (RFC 2104) of timestamp, dot and body in hexadecimal. */
+/* Formats "v1=" and the HMAC-SHA256 (RFC 2104) of timestamp, dot and body in hexadecimal. */
 #define POST_SIGNATURE_BYTES 68
 void post_sign(const char *secret, const char *timestamp, const char *body, size_t bytes,
                char signature[POST_SIGNATURE_BYTES]);

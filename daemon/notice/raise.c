@@ -15,8 +15,8 @@
 #include "daemon/store/sql.h"
 #include "daemon/store/store.h"
 
-#define TOLD_MAX    (1 + NOTICE_RULES_MAX + NOTICE_RULES_FILE_MAX)
-#define EVALS_SHOWN 5
+#define NOTIFIED_MAX (1 + NOTICE_RULES_MAX + NOTICE_RULES_FILE_MAX)
+#define EVALS_SHOWN  5
 
 struct raising {
     struct sql *c;
@@ -28,13 +28,13 @@ struct raising {
     int64_t job_id, sweep_id; /* 0: none */
     const json_t *event;
     const struct store_node_check *check;
-    char *owner;    /* of a sweep's job that of the sweep; NULL: unknown */
-    json_t *notify; /* the list of the document; NULL: none */
+    char *owner;    /* for a sweep's job, the sweep's owner; NULL: unknown */
+    json_t *notify; /* list in the document; NULL: none */
     int64_t attempt;
     double target;                  /* eval.target_top1; NAN: none */
-    const struct notice_rule *tell; /* by a failure rule; NULL: none */
-    char key[128];                  /* identifies the fact: the same if it is raised again */
-    json_t *body;                   /* NULL: not made yet */
+    const struct notice_rule *tell; /* from a failure rule; NULL: none */
+    char key[128];                  /* identifies the fact; the same if it is raised again */
+    json_t *body;                   /* NULL: not created yet */
     int *raised;
 };
 
@@ -55,7 +55,7 @@ static int raise_find_subject(struct raising *r, const struct store_fact *f, str
     return found < 0 ? found : 0;
 }
 
-/* With the names of the columns as keys. */
+/* Converts a row to an object with the column names as keys. */
 static json_t *raise_row(sqlite3_stmt *row)
 {
     json_t *object = json_object(), *value;
@@ -137,12 +137,12 @@ static int raise_make_body(struct raising *r, struct error *e)
         "sweep", e);
 }
 
-/* A target gets one notice, however many rules name it. */
-static bool raise_has_told(const struct notice_rule *rule, const struct notice_rule *const *told,
-                           size_t count)
+/* A target gets one notice, even if several rules name it. */
+static bool raise_has_notified(const struct notice_rule *rule,
+                               const struct notice_rule *const *notified, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        if (told[i]->format == rule->format && strcmp(told[i]->to, rule->to) == 0)
+        if (notified[i]->format == rule->format && strcmp(notified[i]->to, rule->to) == 0)
             return true;
     return false;
 }
@@ -174,34 +174,34 @@ static int raise_add(struct raising *r, const struct notice_rule *rule, bool by_
 static int raise_to_all(struct raising *r, struct error *e)
 {
     const struct notice_admin_rules *rules = &r->settings->rules;
-    const struct notice_rule *told[TOLD_MAX];
+    const struct notice_rule *notified[NOTIFIED_MAX];
     struct notice_rules own = {0};
     struct problems problems = {0};
     size_t count = 0;
     int status = 0;
 
     if (r->tell) {
-        told[count++] = r->tell;
+        notified[count++] = r->tell;
         status = raise_add(r, r->tell, true, e);
     }
-    /* Checked again, as the database may have been changed by others. */
+    /* Checked again, because other programs may have changed the database. */
     if (json_array_size(r->notify) > 0 && notice_rules_check(r->notify, "", &problems))
         notice_rules_read(r->notify, &own);
     problems_clear(&problems);
     for (size_t i = 0; i < own.count + rules->count && !status; i++) {
         const struct notice_admin_rule *admin = i < own.count ? NULL : &rules->items[i - own.count];
         const struct notice_rule *rule = admin ? &admin->rule : &own.at[i];
-        if (!(rule->kinds & NOTICE_BIT(r->kind)) || raise_has_told(rule, told, count) ||
+        if (!(rule->kinds & NOTICE_BIT(r->kind)) || raise_has_notified(rule, notified, count) ||
             (admin && !notice_admin_rule_is_for(admin, r->owner)))
             continue;
-        told[count++] = rule;
+        notified[count++] = rule;
         status = raise_add(r, rule, admin != NULL, e);
     }
     notice_rules_clear(&own);
     return status;
 }
 
-/* Fills what depends on the fact; false: it makes no notice. */
+/* Fills what depends on the fact. Returns false if no notice is to be sent. */
 static bool raise_read_fact(struct raising *r, const struct store_fact *f)
 {
     long long id = f->id, attempt = f->attempt;

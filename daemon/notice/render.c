@@ -65,7 +65,7 @@ static void render_duration(struct buffer *out, double seconds)
         buffer_printf(out, "%.1f s", seconds);
 }
 
-/* A figure of the job, "top-1 75.90 %", with a comma unless it is the first. */
+/* Appends a figure such as "top-1 75.90 %", preceded by a comma unless it is the first. */
 static void render_figure(struct buffer *out, size_t start, const char *format, double value)
 {
     if (isnan(value))
@@ -97,7 +97,7 @@ static void render_result(struct buffer *out, const json_t *job)
         buffer_printf(out, "%sstep %lld of %lld", out->bytes > start ? ", " : "",
                       json_get_integer(job, "step", 0), json_get_integer(job, "train_steps", 0));
     if (out->bytes == start)
-        out->data[--out->bytes] = '\0'; /* nothing is known: no empty line */
+        out->data[--out->bytes] = '\0'; /* no figures: no empty line */
 }
 
 static void render_curve(struct buffer *out, const json_t *evals)
@@ -116,7 +116,7 @@ static void render_curve(struct buffer *out, const json_t *evals)
     }
 }
 
-/* link may be NULL. The caller frees the text; NULL: over the limit. */
+/* link may be NULL. The caller frees the text; NULL: too large. */
 static char *render_text(const json_t *body, const char *link)
 {
     enum notice_kind kind = notice_kind_of(json_get_text(body, "kind", NULL));
@@ -145,9 +145,10 @@ static char *render_text(const json_t *body, const char *link)
     return buffer_take(&out, NULL);
 }
 
-/* The name of a job must not be a command of a chat service: &, < and > become entities (Slack:
- * <!channel>, <URL|words>), and an invisible space (U+200B) follows each @ (Mattermost, Discord)
- * and breaks up Markdown links. The caller frees it; NULL: over the limit. */
+/* Prevents the name of a job from acting as a command in a chat service: &, < and > become entities
+ * (Slack: <!channel>, <URL
+ * words>), and an invisible space (U+200B) follows each @ (Mattermost, Discord) and breaks Markdown
+ * links. The caller frees the text; NULL: too large. */
 static char *render_chat_text(const char *words)
 {
     static const struct {
@@ -212,7 +213,7 @@ char *render_json(const struct outbox_notice *n, const struct notice_settings *s
     return text;
 }
 
-/* The first line of the text; encoded as in RFC 2047 if it is not ASCII. */
+/* Writes the first line of the text, encoded as in RFC 2047 if it is not ASCII. */
 static void render_subject(struct buffer *out, const char *text)
 {
     char line[SUBJECT_BYTES * TEXT_ESCAPE_GROWTH], coded[2 * SUBJECT_BYTES];
@@ -239,7 +240,7 @@ static void render_subject(struct buffer *out, const char *text)
     }
 }
 
-/* Lines of a bounded length; a single "." is harmless with sendmail -i. */
+/* Writes lines of bounded length; a single "." is harmless with sendmail -i. */
 static void render_lines(struct buffer *out, const char *text)
 {
     while (*text) {

@@ -1,4 +1,4 @@
-/* The bytes that are sent of a notice; NULL: over the limit. The caller frees them. */
+/* Renders a notice for sending. The caller frees the text; NULL: too large. */
 #pragma once
 
 #include "daemon/notice/notice_settings.h"
@@ -6,8 +6,8 @@
 
 #define RENDER_TOO_LARGE "the notice is too large to be sent"
 
-/* The body of a request: the notice as the API returns it, or {"text": ...}. */
+/* Returns the body of a request: the notice in the API's form, or {"text": ...}. */
 char *render_json(const struct outbox_notice *n, const struct notice_settings *settings);
 
-/* A mail with its headers, for the stdin of sendmail. */
+/* Returns a mail with its headers, for the stdin of sendmail. */
 char *render_mail(const struct outbox_notice *n, const struct notice_settings *settings);

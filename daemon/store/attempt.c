@@ -65,7 +65,7 @@ int store_job_hand_to_slurm(struct store *s, int64_t id, int64_t attempt, const 
 
     if (status || changed)
         return status;
-    return error_set(e, ERR_CONFLICT, "the state of job %lld has just changed", (long long)id);
+    return error_set(e, ERR_CONFLICT, "the state of job %lld has changed meanwhile", (long long)id);
 }
 
 int store_job_set_slurm(struct store *s, int64_t id, const char *slurm, struct error *e)
@@ -90,7 +90,8 @@ static int attempt_keep_failure(struct sql *c, int64_t id, const struct store_at
     return store_event_insert(c, id, end->attempt, "failed", end->failure, end->change.now, e);
 }
 
-/* Slurm may not report the start of a short run, and no event its running. */
+/* Inserts the states that were skipped: Slurm may not report the start of a short run, and its
+ * events may not show that it was running. */
 static int attempt_pass_through_running(struct sql *c, int64_t id,
                                         const struct store_attempt_end *end, struct error *e)
 {
@@ -113,8 +114,8 @@ static int attempt_pass_through_running(struct sql *c, int64_t id,
     return 0;
 }
 
-/* Keeps what workers measured on all nodes. An attempt that trained without a measurement makes the
- * job incompletely measured. */
+/* Stores the energy if the workers measured it on all nodes. An attempt that trained without a
+ * measurement makes the job's energy incomplete. */
 static int attempt_energy(struct sql *c, int64_t id, const struct store_attempt_end *end,
                           struct error *e)
 {
@@ -189,10 +190,10 @@ static int attempt_check_from(struct sql *c, int64_t id, bool queued, struct err
 
     if (right)
         return right < 0 ? right : 0;
-    return error_set(e, ERR_CONFLICT, "the state of job %lld has just changed", (long long)id);
+    return error_set(e, ERR_CONFLICT, "the state of job %lld has changed meanwhile", (long long)id);
 }
 
-/* Counts for the submitter, whoever resumes it. */
+/* Counts for the job's submitter, whoever resumes it. */
 static int attempt_check_limit(struct sql *c, int64_t id, int64_t max_queued, struct error *e)
 {
     char *owner;
@@ -223,7 +224,7 @@ static int attempt_requeue(struct sql *c, int64_t id, const struct store_job_aga
                 "images_per_sec = iif(?6, null, images_per_sec) where id = ?1",
                 "issiii", id, a->spec, a->plan, a->priority, (int64_t)a->resumes,
                 (int64_t)a->other_speed) ||
-        store_label_document(c, id, e)) /* a person may have changed them meanwhile */
+        store_label_document(c, id, e)) /* labels may have been changed meanwhile */
         return -(int)e->code;
     if (!a->keeps_place && (sql_run(c, e, NULL,
                                     "update job set restarts = 0, failure = null, "
@@ -233,7 +234,8 @@ static int attempt_requeue(struct sql *c, int64_t id, const struct store_job_aga
         return -(int)e->code;
     if (store_job_set_size(c, id, &a->size, e) || store_state_apply(c, id, &queued, e) ||
         sql_one(c, e, "select attempt from job where id = ?", "i:i", id, &attempt) < 0 ||
-        (!a->keeps_place && store_audit_write(c, &line, e))) /* nobody asked to shrink it */
+        (!a->keeps_place &&
+         store_audit_write(c, &line, e))) /* a shrunk job was not changed by a user */
         return -(int)e->code;
     return store_event_insert(c, id, attempt, "resume", a->event, a->now, e);
 }

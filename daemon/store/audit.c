@@ -36,7 +36,7 @@ void store_audit_add(struct store *s, const struct store_audit *a)
     struct sql *c = sql_write_begin(s, true, &e);
 
     if (!c || sql_write_end(s, c, store_audit_write(c, a, &e), &e))
-        log_warning("the audit log was not written: %s", e.text);
+        log_warning("cannot write the audit log: %s", e.text);
 }
 
 int store_audit_trim(struct store *s, double t, int64_t limit, int *deleted, struct error *e)

@@ -1,4 +1,4 @@
-/* The audit log: who asked for what, kept when its subject is gone. */
+/* The audit log: who requested what. Lines remain after their subject is removed. */
 #pragma once
 
 #include "daemon/store/store.h"
@@ -24,26 +24,26 @@ enum store_audit_kind {
     STORE_AUDIT_SPEED_ADD,
     STORE_AUDIT_COUNT
 };
-const char *store_audit_action(size_t i); /* "job.submit"...; NULL behind the last */
+const char *store_audit_action(size_t i); /* "job.submit"...; NULL past the end */
 
-/* What is written. */
+/* A line to write. */
 struct store_audit {
     enum store_audit_kind action;
     int64_t target;     /* id of the job, sweep, token or notice; 0: none */
-    const char *by;     /* "user:NAME", "token:NAME"; NULL: nobody was named */
+    const char *by;     /* "user:NAME" or "token:NAME"; NULL: unnamed */
     const char *detail; /* NULL: none */
     double t;
 };
-/* In the caller's transaction. */
+/* Runs in the caller's transaction. */
 int store_audit_write(struct sql *c, const struct store_audit *a, struct error *e);
 
-/* In its own, durable, for what is already done; a failure is logged. */
+/* Writes in its own durable transaction, for actions already done. Failures are logged. */
 void store_audit_add(struct store *s, const struct store_audit *a);
 
-/* Deletes those of the oldest `limit` lines that are before t. Not durable. */
+/* Deletes those of the `limit` oldest lines that are older than t. Not durable. */
 int store_audit_trim(struct store *s, double t, int64_t limit, int *deleted, struct error *e);
 
-/* The newest first; texts are owned or NULL. */
+/* Lines, newest first; strings are owned or NULL. */
 struct store_audit_line {
     int64_t id, target;
     double t;
@@ -54,9 +54,9 @@ struct store_audit_lines {
     size_t count, room;
 };
 struct store_audit_filter {
-    int64_t after;      /* ids below it; 0: the newest */
+    int64_t after;      /* only ids below this; 0: from the newest */
     int64_t limit;      /* above 0 */
-    const char *by;     /* as written, or the bare name; NULL: anybody */
+    const char *by;     /* as stored, or the bare name; NULL: anyone */
     const char *action; /* NULL: any */
     int64_t target;     /* 0: any */
 };

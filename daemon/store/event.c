@@ -10,7 +10,7 @@
 #include "daemon/store/once.h"
 #include "daemon/store/sql.h"
 
-/* Without seq, t and type, which are columns. The caller frees it. */
+/* Returns the text without seq, t and type, which have their own columns. The caller frees it. */
 static char *event_own_fields(const json_t *body)
 {
     json_t *own = body ? json_copy((json_t *)body) : json_object();
@@ -115,7 +115,7 @@ static sqlite3_stmt *event_read_select(struct sql *c, const struct store_event_r
     int64_t job_id = range->job_id, after = range->after;
     int64_t limit = range->limit > 0 ? range->limit : -1;
 
-    /* Steps of imported runs, which come all at once, are no news. */
+    /* Excludes the steps of imported runs, which are inserted all at once and are not live. */
     if (job_id == STORE_ALL_JOBS)
         return sql_query(c, e,
                          "select job_event.id, job_id, job_event.attempt, t, type, body "
@@ -228,7 +228,7 @@ int store_event_steps_spread(struct store *s, int64_t job_id, int64_t most,
             "ii", job_id, from > taken ? from : taken + 1);
         status = sql_row(c, row, e);
         if (status <= 0)
-            break; /* no step behind this place */
+            break; /* no step after this id */
         struct store_event_row event = event_of(row);
         taken = event.id;
         bool more = visit(context, &event);

@@ -1,6 +1,7 @@
-/* A commit takes the disk milliseconds, however much is in it. The first writer leads: it takes the
- * connection and writes what all have brought by then; those who come meanwhile form the next
- * group. Each write has a savepoint of its own, so a failed one undoes nothing of the others. */
+/* A commit costs milliseconds of disk time, however much it contains. The first caller becomes the
+ * leader: it locks the writer connection and commits every write queued so far; writes queued
+ * meanwhile form the next group. Each write has its own savepoint, so a failed one undoes none of
+ * the others. */
 #include "daemon/store/group_commit.h"
 
 #include "common/assert_always.h"
@@ -23,7 +24,7 @@ static int group_write_member(struct sql *c, struct sql_member *m)
         return status;
     status = m->write(c, m->context, m->e);
     if (status && sqlite3_get_autocommit(c->db))
-        return status; /* SQLite gave up the whole transaction, as on a full disk */
+        return status; /* SQLite has rolled back everything, for example on a full disk */
     if (status)
         sqlite3_exec(c->db, "rollback to member", NULL, NULL, NULL);
     struct error second;
@@ -70,7 +71,7 @@ static struct sql_member *group_take(struct store *s)
     return group;
 }
 
-/* Others join until the writer is free. */
+/* Others can join until the writer connection is free. */
 static struct sql_member *group_lead(struct store *s)
 {
     struct error e = {0};
@@ -100,8 +101,8 @@ int sql_write_grouped(struct store *s, sql_write *write, void *context, struct e
         struct sql_member *group = group_lead(s);
         pthread_mutex_lock(&s->grouping);
         for (struct sql_member *m = group, *next; m; m = next) {
-            next = m->next; /* a member that is done may be gone as soon as the mutex is free */
             assert_always(!m->done);
+            next = m->next; /* a member that is done may be gone once the mutex is released */
             m->done = true;
         }
         s->group_leads = false;

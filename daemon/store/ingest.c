@@ -28,9 +28,9 @@ void store_step_of(const json_t *body, struct store_step *step)
         step->metrics[i] = json_get_number(body, event_metric_at(i)->name, NAN);
 }
 
-/* Done once per batch, after its last step. */
+/* Work done once per batch, after its last step. */
 struct steps {
-    int64_t first, last; /* the lowest and the highest number */
+    int64_t first, last; /* lowest and highest step number */
     const struct store_step *newest;
 };
 
@@ -66,7 +66,7 @@ static int ingest_step(struct sql *c, int64_t job_id, const struct store_event *
     const double *v = step->metrics;
 
     if (step->step < 0 || step->step > EVENT_STEP_MAX)
-        return 0; /* kept as an event; a step without its number is in no series */
+        return 0; /* stored as an event only: a step needs its number in a series */
     ingest_note_step(steps, step);
     return sql_run(c, e, NULL,
                    "insert or replace into step_metric (job_id, step, epoch, t, loss, lr, "
@@ -77,7 +77,7 @@ static int ingest_step(struct sql *c, int64_t job_id, const struct store_event *
                    v[3], v[4], v[5], v[6], v[7], v[8], v[9], v[10], v[11]);
 }
 
-/* 0: none, or impossible. */
+/* Returns 0 if it is missing or invalid. */
 static int64_t ingest_step_number(const json_t *body, const char *key)
 {
     int64_t step = json_get_integer(body, key, 0);
@@ -85,8 +85,7 @@ static int64_t ingest_step_number(const json_t *body, const char *key)
     return step < 0 || step > EVENT_STEP_MAX ? 0 : step;
 }
 
-/* After an evaluation was stored: a better one, or one that replaces the best, as after a resume.
- */
+/* Updates the best evaluation if this one is better, or replaces the best after a resume. */
 static int ingest_best(struct sql *c, int64_t job_id, int64_t step, double epoch, double top1,
                        double t, struct error *e)
 {
@@ -124,14 +123,14 @@ static int ingest_eval(struct sql *c, int64_t job_id, const struct store_event *
         status = ingest_best(c, job_id, step, epoch, top1, event->t, e);
     if (status)
         return status;
-    /* A job that evaluates only has the step of its weights. */
+    /* A job that only evaluates gets the step of its weights. */
     return sql_run(c, e, NULL,
                    "update job set top1 = ?2, top5 = ?3, "
                    "step = case when train_steps = 0 then ?4 else step end where id = ?1",
                    "iddi", job_id, top1, top5, step);
 }
 
-/* Each event has the sum of its attempt. */
+/* Every event has the total of its attempt. */
 static int ingest_energy(struct sql *c, const struct store_batch *batch,
                          const struct store_event *event, struct error *e)
 {
@@ -140,7 +139,7 @@ static int ingest_energy(struct sql *c, const struct store_batch *batch,
     int64_t hosts = json_get_integer(body, "hosts", 0);
 
     if (!(joules >= 0) || !isfinite(joules) || hosts < 1)
-        return 0; /* kept as an event */
+        return 0; /* stored as an event only */
     int status = sql_run(c, e, NULL,
                          "insert or replace into attempt_energy "
                          "(job_id, attempt, joules, hosts, hosts_measured) values (?, ?, ?, ?, ?)",
@@ -162,7 +161,7 @@ static int ingest_run_stop(struct sql *c, int64_t job_id, const struct store_eve
                    json_get_number(body, "top5", NAN));
 }
 
-/* The attempt begins behind its checkpoint; an earlier one may have come farther. */
+/* The attempt starts from its checkpoint; an earlier one may have got further. */
 static int ingest_run_start(struct sql *c, int64_t job_id, const struct store_event *event,
                             struct error *e)
 {
@@ -201,7 +200,7 @@ static int ingest_event(struct sql *c, const struct store_batch *batch,
     case EVENT_STRAGGLER:
     case EVENT_WARNING:
         return event_call_hook(c, &fact, e);
-    case EVENT_RUN_STOP: /* says more of the speed than the last step */
+    case EVENT_RUN_STOP: /* more accurate than the speed of the last step */
         status = ingest_finish_steps(c, batch->job_id, steps, e);
         steps->newest = NULL;
         return status ? status : ingest_run_stop(c, batch->job_id, event, e);

@@ -33,7 +33,8 @@ int store_check_not_cancelled(struct sql *c, int64_t id, struct error *e)
 
     if (asked <= 0)
         return asked;
-    return error_set(e, ERR_CONFLICT, "job %lld was asked to be cancelled", (long long)id);
+    return error_set(e, ERR_CONFLICT, "the cancellation of job %lld has been requested",
+                     (long long)id);
 }
 
 int store_state_apply(struct sql *c, int64_t id, const struct store_state_change *change,
@@ -88,7 +89,8 @@ static int job_cancel_waiting(struct sql *c, int64_t id, const char *reason, con
     if (found < 0)
         return found;
     if (found == 0)
-        return error_set(e, ERR_CONFLICT, "the state of job %lld has just changed", (long long)id);
+        return error_set(e, ERR_CONFLICT, "the state of job %lld has changed meanwhile",
+                         (long long)id);
     struct store_audit line = {STORE_AUDIT_JOB_CANCEL, id, by, NULL, now};
     return store_audit_write(c, &line, e) ? -(int)e->code : store_state_apply(c, id, &cancelled, e);
 }
@@ -111,8 +113,8 @@ static int job_ask_cancel(struct sql *c, int64_t id, int64_t attempt, const char
                          "ii", id, attempt);
 
     if (!status && changed == 0)
-        status =
-            error_set(e, ERR_CONFLICT, "the state of job %lld has just changed", (long long)id);
+        status = error_set(e, ERR_CONFLICT, "the state of job %lld has changed meanwhile",
+                           (long long)id);
     struct store_audit line = {STORE_AUDIT_JOB_CANCEL, id, by, NULL, now};
     if (status || store_audit_write(c, &line, e) || store_job_state_now(c, id, &same.to, e))
         return -(int)e->code;
@@ -162,16 +164,16 @@ static int change_check_waiting(int64_t id, const struct waiting_job *job,
                          (long long)id, job_state_name(job->state), what);
     if (job->in_slurm)
         return error_set(e, ERR_CONFLICT,
-                         "job %lld waits in Slurm's queue, and so cannot be %s here: use scontrol",
+                         "job %lld is in Slurm's queue and cannot be %s here: use scontrol",
                          (long long)id, what);
     if (change->what == STORE_HOLD && job->held)
-        return error_set(e, ERR_CONFLICT, "job %lld is held already", (long long)id);
+        return error_set(e, ERR_CONFLICT, "job %lld is already held", (long long)id);
     if (change->what == STORE_RELEASE && !job->held)
         return error_set(e, ERR_CONFLICT, "job %lld is not held", (long long)id);
     return 0;
 }
 
-/* Held time does not count as waiting. */
+/* Excludes held time from the waiting time. */
 static int change_write_waiting(struct sql *c, int64_t id,
                                 const struct store_waiting_change *change, struct error *e)
 {
@@ -194,7 +196,7 @@ static int change_write_waiting(struct sql *c, int64_t id,
     }
 }
 
-/* The reason until the queue looks at the job; it never looks at a held one. */
+/* Formats the reason shown until the next scheduling pass, which skips held jobs. */
 static void change_reason(const struct waiting_job *job, const struct store_waiting_change *change,
                           char *text, size_t bytes)
 {
@@ -202,8 +204,8 @@ static void change_reason(const struct waiting_job *job, const struct store_wait
 
     int used = snprintf(text, bytes, "%s", held ? "held until it is released" : "");
     if (change->what == STORE_PRIORITY)
-        snprintf(text + used, bytes - (size_t)used, "%spriority %lld, it was %lld",
-                 held ? "; " : "", (long long)change->priority, (long long)job->priority);
+        snprintf(text + used, bytes - (size_t)used, "%spriority %lld, was %lld", held ? "; " : "",
+                 (long long)change->priority, (long long)job->priority);
     else if (change->what == STORE_RELEASE)
         snprintf(text, bytes, "released");
 }

@@ -1,4 +1,4 @@
-/* Changes of a job's state, and what people change about a job that waits. */
+/* State changes of jobs, and changes users make to waiting jobs. */
 #pragma once
 
 #include <stdint.h>
@@ -6,17 +6,17 @@
 #include "common/job/job_state.h"
 #include "daemon/store/store.h"
 
-/* Sets started_at at the first "starting" and finished_at at an end. ERR_CONFLICT where the stored
- * state does not lead there; the same state only changes the reason. Durable. */
+/* Sets started_at on the first "starting" and finished_at at the end. A change to the same state
+ * only updates the reason. Durable. ERR_CONFLICT: the transition is not allowed. */
 int store_job_set_state(struct store *s, int64_t id, const struct store_state_change *change,
                         struct error *e);
 
-/* ERR_CONFLICT: no longer queued outside Slurm. Durable. */
+/* Durable. ERR_CONFLICT: the job is no longer queued, or is in Slurm's queue. */
 int store_job_cancel_waiting(struct store *s, int64_t id, const char *reason, const char *by,
                              double now, struct error *e);
 
-/* The state stays, an event names who asked, and the attempt is never queued again. ERR_CONFLICT:
- * no longer under way. Durable. */
+/* Requests the cancellation of an active job without changing its state: an event names the user,
+ * and the attempt is never requeued. Durable. ERR_CONFLICT: the attempt is no longer active. */
 int store_job_ask_cancel(struct store *s, int64_t id, int64_t attempt, const char *by, double now,
                          struct error *e);
 
@@ -26,8 +26,9 @@ struct store_waiting_change {
     double now;
     const char *by; /* as in store_state_change */
 };
-/* A held job stays queued, is in no STORE_QUEUE_ORDER list, begins no attempt, and its held time
- * does not count as waiting. ERR_CONFLICT: not queued here, or nothing to change. Durable. */
+/* Holds, releases or reprioritises a queued job. A held job stays queued, is in no
+ * STORE_QUEUE_ORDER list, begins no attempt, and its held time does not count as waiting. Durable.
+ * ERR_CONFLICT: it is not queued here, or nothing would change. */
 int store_job_change_waiting(struct store *s, int64_t id, const struct store_waiting_change *change,
                              struct error *e);
 
@@ -36,10 +37,10 @@ int store_job_set_disk(struct store *s, int64_t id, int64_t bytes, struct error 
 struct sql;
 
 int store_job_state_now(struct sql *c, int64_t id, enum job_state *state, struct error *e);
-/* In the caller's transaction; as store_job_set_state. */
+/* Does the same as store_job_set_state in the caller's transaction. */
 int store_state_apply(struct sql *c, int64_t id, const struct store_state_change *change,
                       struct error *e);
-/* ERR_CONFLICT */
+/* ERR_CONFLICT: cancellation was requested. */
 int store_check_not_cancelled(struct sql *c, int64_t id, struct error *e);
-/* ERR_CONFLICT */
+/* ERR_CONFLICT: the job is held. */
 int store_check_not_held(struct sql *c, int64_t id, struct error *e);

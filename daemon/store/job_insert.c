@@ -38,7 +38,7 @@ int store_find_key(struct sql *c, const char *query, const char *what, const str
     if (found <= 0 || same)
         return found;
     return error_set(e, ERR_CONFLICT,
-                     "the Idempotency-Key \"%s\" came before with another document (%s %lld); use "
+                     "the Idempotency-Key \"%s\" was used with another document (%s %lld): use "
                      "a new key for a new %s",
                      key->key, what, (long long)*id, what);
 }
@@ -61,8 +61,8 @@ int store_job_find_key(struct store *s, const struct store_key *key, int64_t *id
     return found < 0 ? found : 0;
 }
 
-/* Behind all queued jobs even if the clock went back. Without "indexed by" SQLite reads them all.
- */
+/* Places a job after all queued ones, even if the clock was set back. Without "indexed by" SQLite
+ * reads them all. */
 #define END_OF_QUEUE                                                                               \
     "max(?1, coalesce((select max(queued_at) from job indexed by job_by_queue "                    \
     "where state = 'queued'), ?1))"
@@ -113,7 +113,8 @@ static int job_insert(struct sql *c, const struct store_job_new *job, int64_t *i
     return store_event_state(c, *id, &queued, e);
 }
 
-/* In one transaction, as who ends the sweep finds its jobs by its trials. */
+/* Runs in the transaction that inserts the job, because a sweep that ends finds its jobs through
+ * its trials. */
 static int job_join_trial(struct sql *c, const char *key, int64_t job_id, struct error *e)
 {
     long long sweep, rung, number;
@@ -128,7 +129,8 @@ static int job_join_trial(struct sql *c, const char *key, int64_t job_id, struct
                          "iiii", (int64_t)sweep, (int64_t)rung, (int64_t)number, job_id);
     if (status || changed)
         return status;
-    return error_set(e, ERR_CONFLICT, "point %lld of sweep %lld waits no more", number, sweep);
+    return error_set(e, ERR_CONFLICT, "point %lld of sweep %lld is no longer waiting", number,
+                     sweep);
 }
 
 struct insertion {

@@ -13,7 +13,7 @@
 static const char *const keys[] = {"name", "tags", "note"};
 #define KEY_COUNT (sizeof keys / sizeof keys[0])
 
-/* A new object {"name", "tags", "note"}; NULL with *e. */
+/* Returns a new object {"name", "tags", "note"}, or NULL with *e. */
 static json_t *label_read(struct sql *c, int64_t id, struct error *e)
 {
     sqlite3_stmt *row =
@@ -36,7 +36,7 @@ static int label_compare_tags(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* A new sorted list of unique tags. */
+/* Returns a new sorted list of unique tags. */
 static json_t *label_tags(const json_t *before, const json_t *change)
 {
     const json_t *given = json_object_get(change, "tags"), *list, *tag;
@@ -63,7 +63,7 @@ static json_t *label_tags(const json_t *before, const json_t *change)
     return sorted;
 }
 
-/* A new object of the changed keys. */
+/* Returns a new object of the changed keys. */
 static json_t *label_differences(const json_t *before, const json_t *change)
 {
     json_t *after = json_object();

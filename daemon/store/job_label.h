@@ -1,17 +1,18 @@
-/* Labels: name, tags and note may be changed in any state; the stored document follows. */
+/* Labels of a job. Name, tags and note may be changed in any state; the stored document is updated
+ * too. */
 #pragma once
 
 #include "daemon/store/store.h"
 
 struct sql;
 
-/* change: an object with any of "name", "note" (a text or null), "tags" (all; null: none),
- * "add_tags" and "remove_tags", checked by itself. Writes an event "labels" and the audit log.
+/* change: a validated object with any of "name", "note" (string or null), "tags" (the complete
+ * list; null: none), "add_tags" and "remove_tags". Writes a "labels" event and an audit line.
  * Durable. ERR_INVALID: too many tags; ERR_NOT_FOUND. */
 int store_job_label(struct store *s, int64_t id, const json_t *change, const char *by, double now,
                     struct error *e);
 
-/* In the caller's transaction. */
+/* Runs in the caller's transaction. */
 int store_tags_insert(struct sql *c, int64_t id, const char *const *tags, size_t count,
                       struct error *e);
 int store_label_document(struct sql *c, int64_t id, struct error *e);

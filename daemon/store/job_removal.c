@@ -37,9 +37,9 @@ int store_jobs_beyond(struct store *s, int64_t keep, int64_t *ids, size_t most, 
                          "ii", (int64_t)most, keep);
 }
 
-#define ROWS_AT_A_TIME 100 /* between two looks at the clock: about a millisecond */
+#define ROWS_AT_A_TIME 100 /* between two checks of the clock; takes about a millisecond */
 
-/* The tables without a foreign key (0031_removal.sql), one after the other. */
+/* Deletes from the tables without a foreign key (0031_removal.sql), one after the other. */
 static int removal_delete_rows(struct sql *c, int64_t job_id, int *deleted, struct error *e)
 {
     static const char *const from[] = {

@@ -46,7 +46,7 @@ void store_job_clear(struct store_job *job)
     memset(job, 0, sizeof *job);
 }
 
-/* An empty object where it is no JSON text, which the database refuses to store. */
+/* Returns an empty object if the text is not JSON (the schema prevents that). */
 static const json_t *job_parse(const char *text, json_t **parsed)
 {
     if (!*parsed)
@@ -117,9 +117,9 @@ static enum job_state job_state(sqlite3_stmt *row, int column)
     return job_state_of((const char *)sqlite3_column_text(row, column));
 }
 
-#define JOBS "jobs/" /* what run_dir begins with in the database: relative to the state folder */
+#define JOBS "jobs/" /* prefix of run_dir in the database: relative to the state folder */
 
-/* Takes ownership of stored. */
+/* Takes ownership of `stored`. */
 static char *job_absolute_run_dir(const struct store *s, char *stored)
 {
     if (!s->jobs_dir || !stored || strncmp(stored, JOBS, strlen(JOBS)) != 0)
@@ -168,7 +168,7 @@ int store_job_get(struct store *s, int64_t id, struct store_job *job, struct err
     return found > 0 ? 0 : found;
 }
 
-/* "queued","running": our names need no escapes. */
+/* Formats as "queued","running". State names need no escaping. */
 static void job_states_text(unsigned states, char *text, size_t bytes)
 {
     size_t used = 0;
@@ -185,7 +185,7 @@ static void job_states_text(unsigned states, char *text, size_t bytes)
     "select " FULL " from job where id in (select id from job " from                               \
     " order by queued_at - priority * ?2, id limit ?3)"
 
-/* By the index alone, however many jobs are queued. */
+/* Uses a covering index, so the cost does not depend on the length of the queue. */
 static sqlite3_stmt *job_queue_query(struct sql *c, const struct store_job_filter *filter,
                                      int64_t limit, struct error *e)
 {
@@ -203,7 +203,8 @@ static sqlite3_stmt *job_queue_query(struct sql *c, const struct store_job_filte
                      limit);
 }
 
-/* The newest of each state by its index: sorting whole rows would move their documents. */
+/* Finds the newest jobs of each state by index, because sorting whole rows would move their
+ * documents. */
 #define NEWEST_OF(state, bit)                                                                      \
     "select * from (select id from job where ?1 & " bit " and state = '" state                     \
     "' and id < ?2 order by id desc limit ?3)"
@@ -231,7 +232,7 @@ static sqlite3_stmt *job_list_query(struct sql *c, const struct store_job_filter
 {
     char states[256];
     int64_t after = filter->after > 0 ? filter->after : INT64_MAX;
-    int64_t limit = filter->limit > 0 ? filter->limit : -1; /* SQLite: negative is no limit */
+    int64_t limit = filter->limit > 0 ? filter->limit : -1; /* SQLite: negative means unlimited */
 
     job_states_text(filter->states, states, sizeof states);
     if (filter->order == STORE_QUEUE_ORDER && filter->states == 1u << JOB_QUEUED)
@@ -327,7 +328,7 @@ int store_job_unmeasured(struct store *s, int64_t above, int64_t *id, struct err
                     "i:i", above, id);
 }
 
-/* Events of workers have a seq: they cannot name a user here. */
+/* Events of workers have a seq and are excluded, so they cannot pretend to be a user's. */
 int store_job_asked_by(struct store *s, int64_t id, int64_t attempt, char **by, struct error *e)
 {
     return once_get(s, e,

@@ -1,4 +1,4 @@
-/* The rows of the table job, as they are read. */
+/* Reads rows of the table job. */
 #pragma once
 
 #include <jansson.h>
@@ -22,24 +22,26 @@
 #define STORE_MEMBER_NONE(name)
 #define STORE_MEMBER(name, storage, column, form, notice) STORE_MEMBER_##storage(name)
 
-/* A row with the fields of job_fields.h; owns its texts. spec and plan are NULL in lists without
+/* A row with the fields of job_fields.h; owns its strings. spec and plan are NULL in lists without
  * documents. */
 struct store_job {
     JOB_FIELDS(STORE_MEMBER)
     JOB_DOCUMENTS(STORE_MEMBER)
     struct store_documents *parsed; /* shared with copies of the row */
 };
-void store_job_clear(struct store_job *job); /* NULL is fine */
+void store_job_clear(struct store_job *job); /* NULL-safe */
 
-/* Parsed at the first call (by one thread at a time), owned by the row; NULL without documents. */
+/* Returns the parsed document, parsed on the first call (not thread-safe) and owned by the row;
+ * NULL if the row has no documents. */
 const json_t *store_job_spec(const struct store_job *job);
 const json_t *store_job_plan(const struct store_job *job);
-/* Of a row with documents. NULL with ERR_INVALID: not valid in this version. */
+/* Returns the job's validated document, owned by the row. NULL with ERR_INVALID: not valid in this
+ * version. The row must have documents. */
 const struct job_spec *store_job_document(const struct store_job *job, struct error *e);
-/* Freed by the caller. */
+/* Does the same, but the caller owns the result. */
 struct job_spec *store_job_take_document(const struct store_job *job, struct error *e);
 
-/* Its newest attempt is to be cancelled. */
+/* Returns whether cancellation of its newest attempt was requested. */
 bool store_job_cancel_asked(const struct store_job *job);
 
 struct store_jobs {
@@ -48,25 +50,25 @@ struct store_jobs {
 };
 void store_jobs_clear(struct store_jobs *jobs);
 
-/* ERR_NOT_FOUND */
+/* ERR_NOT_FOUND. */
 int store_job_get(struct store *s, int64_t id, struct store_job *job, struct error *e);
 
-/* In ascending order. */
+/* Called for each job in ascending order of id. */
 typedef void store_job_id_visit(void *context, int64_t id, bool launched);
 int store_job_each_id(struct store *s, store_job_id_visit *visit, void *context, struct error *e);
 
 enum store_order {
-    STORE_NEWEST_FIRST, /* after = ids below it */
-    STORE_QUEUE_ORDER, /* by queued_at - priority x priority_seconds, then id; without held jobs and
-                          after */
+    STORE_NEWEST_FIRST, /* `after`: only ids below it */
+    STORE_QUEUE_ORDER, /* by queued_at - priority x priority_seconds, then id; neither held jobs nor
+                          `after` */
 };
 enum store_launcher {
     STORE_ANY_LAUNCHER,
     STORE_LOCAL,
-    STORE_SLURM, /* not handed over yet */
+    STORE_SLURM, /* not yet submitted to Slurm */
     STORE_IN_SLURM,
 };
-/* Best or newest first; jobs without the value last. */
+/* Best or newest first; jobs without the value come last. */
 enum store_sort {
     STORE_SORT_NEWEST,
     STORE_SORT_NAME,
@@ -80,45 +82,45 @@ enum store_sort {
     STORE_SORT_DISK
 };
 
-#define STORE_TAGS_BYTES 1024 /* with the NUL */
+#define STORE_TAGS_BYTES 1024 /* including the NUL */
 
 struct store_job_filter {
-    unsigned states; /* bits 1u << enum job_state; 0: all */
+    unsigned states; /* bit set of 1u << enum job_state; 0: all */
     int64_t after;   /* an id; 0: from the start */
-    int64_t limit;   /* 0: no limit */
+    int64_t limit;   /* 0: unlimited */
     enum store_order order;
-    double priority_seconds;      /* of waiting per point of priority */
-    enum store_launcher launcher; /* queued jobs in STORE_QUEUE_ORDER */
-    bool documents;               /* with spec and plan */
-    /* Of store_job_search alone; NULL or 0: any. */
-    const char *text;  /* in the id, name, tags, note, reason, submitted_by, network or data */
-    const char *user;  /* "user:eve", "token:eve", or "eve" for both */
-    const char *name;  /* a part of it */
-    int64_t sweep;     /* whose jobs */
-    const char *label; /* of a failure */
+    double priority_seconds;      /* waiting time per point of priority */
+    enum store_launcher launcher; /* STORE_QUEUE_ORDER only */
+    bool documents;               /* include spec and plan */
+    /* The filters below apply to store_job_search only. NULL or 0: any. */
+    const char *text; /* searched in id, name, tags, note, reason, submitted_by, network and data */
+    const char *user; /* "user:eve", "token:eve", or "eve" for both */
+    const char *name; /* substring */
+    int64_t sweep;    /* only jobs of this sweep */
+    const char *label; /* of its failure */
     int64_t finished_after;
-    const char *tags;        /* separated by commas; all of them */
-    const char *key, *value; /* "$.optimizer.name", and its value as JSON text */
+    const char *tags;        /* comma-separated; all must be present */
+    const char *key, *value; /* e.g. "$.optimizer.name", and its value as JSON text */
     enum store_sort sort;
-    const char *after_key; /* sort key of `after`; NULL: it had none */
+    const char *after_key; /* sort key of the job `after`; NULL: it has none */
 };
 int store_job_list(struct store *s, const struct store_job_filter *filter, struct store_jobs *jobs,
                    struct error *e);
 
-/* Those that exist, in this order. */
+/* Gets the existing jobs among ids, in this order. */
 int store_job_list_ids(struct store *s, const int64_t *ids, size_t count, struct store_jobs *jobs,
                        struct error *e);
 
-/* Jobs whose document reproduces this one. */
+/* Lists the jobs whose document reproduces this job. */
 int store_job_reproduced_by(struct store *s, int64_t id, int64_t *ids, size_t most, size_t *count,
                             struct error *e);
 
-/* Who last asked for a change of this attempt: a new text, or NULL. */
+/* Gets who last requested a change of this attempt, or NULL. The caller frees *by. */
 int store_job_asked_by(struct store *s, int64_t id, int64_t attempt, char **by, struct error *e);
 
-/* states: as in the filter. */
+/* states: as in store_job_filter. */
 int store_job_count(struct store *s, unsigned states, int64_t *count, struct error *e);
 
-int store_disk_bytes(struct store *s, int64_t *bytes, struct error *e); /* of all jobs */
-/* The first ended job above this id without disk_bytes; 0: none. */
+int store_disk_bytes(struct store *s, int64_t *bytes, struct error *e); /* total for all jobs */
+/* Finds the first ended job with a higher id and unknown disk_bytes; 0: none. */
 int store_job_unmeasured(struct store *s, int64_t above, int64_t *id, struct error *e);

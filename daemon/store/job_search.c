@@ -10,10 +10,10 @@
 #include "daemon/store/sql.h"
 #include "daemon/store/store_internal.h"
 
-/* JSON text; null if an older version did not write the key. */
+/* JSON text; null if written by an older version without this key. */
 #define FIND_VALUE(path) "coalesce(spec -> " path ", 'null')"
 
-/* ?2 with and without its prefix, and the sweeps of that user, which own their jobs. */
+/* ?2 with and without a prefix, and the sweeps of that user, which own their jobs. */
 #define FIND_NAMES "?2, 'user:' || ?2, 'token:' || ?2"
 #define FIND_SUBMITTERS                                                                            \
     "(values (?2), ('user:' || ?2), ('token:' || ?2) union all "                                   \
@@ -37,7 +37,7 @@
               "coalesce(json_extract(spec, '$.model.arch'), '') || char(10) || "                   \
               "coalesce(json_extract(spec, '$.data.train'), '')), lower(?5)))"
 
-/* ?1 to ?12, for sql_query; ?6 is the first tag, where a statement begins with it. */
+/* ?1 to ?12 for sql_query; ?6 is the first tag, used as the starting point of some statements. */
 #define FIND_FORMAT "sssisssisssi"
 #define FIND_BOUND(f, w)                                                                           \
     (w)->states, (f)->user, (f)->name, (f)->sweep, (f)->text, (w)->tag, (w)->tags, (w)->tag_count, \
@@ -45,7 +45,7 @@
 
 struct search_words {
     char states[256];       /* ",queued,,running,"; "": all */
-    const char *tag, *tags; /* the first, and ",a,b,"; NULL: any */
+    const char *tag, *tags; /* the first tag, and all as ",a,b,"; NULL: any */
     int64_t tag_count;
     char tag_text[STORE_TAGS_BYTES], tags_text[STORE_TAGS_BYTES + 2];
 };
@@ -91,8 +91,8 @@ const char *store_sort_name(size_t sort)
     return sort < sizeof sorts / sizeof sorts[0] ? sorts[sort] : NULL;
 }
 
-/* Ascending; jobs without a key last, then the newest first. A page begins behind the job ?13 with
- * the key ?16, even if that job has changed since. */
+/* Ascending; jobs without a key come last, newest first. A page begins after job ?13 with key ?16,
+ * even if that job has changed since. */
 #define KEY                                                                                        \
     "case ?15 when 1 then lower(name) when 2 then -priority when 3 then -top1 when 4 then loss "   \
     "when 5 then -images_per_sec when 6 then ttt_seconds when 7 then -finished_at "                \
@@ -104,7 +104,7 @@ _Static_assert(STORE_SORT_NEWEST == 0 && STORE_SORT_NAME == 1 && STORE_SORT_PRIO
                    STORE_SORT_FINISHED == 7 && STORE_SORT_BEST_TOP1 == 8 && STORE_SORT_DISK == 9,
                "the numbers in KEY");
 
-/* Begins at an index if the filter has its column. */
+/* Starts from an index if the filter has its column. */
 #define SEARCH(from)                                                                               \
     {                                                                                              \
         "select count(*) from " from FIND_FITS,                                                    \
@@ -130,11 +130,12 @@ static const struct search *search_of(const struct store_job_filter *f)
                                : &search_all;
 }
 
-/* Cached per commit: pages ask for it more often than jobs change, and counting 100,000 jobs takes
- * longer than the rest of the answer. */
+/* Caches the total per commit: pages request it more often than jobs change, and counting 100,000
+ * jobs takes longer than the rest of the query. */
 static int job_search_count_all(struct store *s, unsigned states, int64_t *total, struct error *e)
 {
-    uint64_t commits = atomic_load(&s->commits); /* before the count: it may be newer, not older */
+    uint64_t commits =
+        atomic_load(&s->commits); /* read first: the count may be newer than this, but not older */
 
     pthread_mutex_lock(&s->counting);
     bool known = s->counted.commits == commits && s->counted.states == states;
@@ -163,7 +164,7 @@ static int search_count(struct sql *c, const struct store_job_filter *f, int64_t
     return found < 0 ? found : 0;
 }
 
-/* The position of the next page, after the last row. */
+/* Returns the position of the next page, after the last row. */
 static char *search_next(sqlite3_stmt *row)
 {
     int type = sqlite3_column_type(row, 1);
@@ -189,7 +190,7 @@ static sqlite3_stmt *search_query(struct sql *c, const struct store_job_filter *
                      (int64_t)f->sort, f->after_key ? strtod(f->after_key, NULL) : NAN);
 }
 
-/* f->limit is one more than limit: is there another page? */
+/* f->limit is limit + 1, to find out whether there is another page. */
 static int search_ids(struct sql *c, const struct store_job_filter *f, size_t limit, int64_t *ids,
                       size_t *count, char **next, struct error *e)
 {
@@ -255,7 +256,7 @@ int store_job_search(struct store *s, const struct store_job_filter *filter,
     return status;
 }
 
-/* Bare columns beside max() are those of its row (SQLite's SELECT, 2.5). */
+/* Bare columns beside max() come from the row with the maximum (SQLite's SELECT, 2.5). */
 #define GROUPS(value, from)                                                                        \
     "select " value " as value, count(*) as jobs, "                                                \
     "sum(state = 'queued'), sum(state = 'starting'), sum(state = 'running'), "                     \

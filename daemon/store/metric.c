@@ -8,8 +8,8 @@
 #include "daemon/store/once.h"
 #include "daemon/store/sql.h"
 
-#define LEVELS     7 /* the last holds 2 million steps a row */
-#define LEVEL_BITS 3 /* 8 buckets become one */
+#define LEVELS     7 /* the last has a row per 2 million steps */
+#define LEVEL_BITS 3 /* 8 buckets are merged into one */
 #define STEPS                                                                                      \
     "select step, epoch, t, loss, lr, images_per_sec, step_ms, data_ms, forward_ms, backward_ms, " \
     "comm_ms, optim_ms, grad_norm, slowest_rank, top1 from step_metric where " STORE_OF_JOB
@@ -73,7 +73,7 @@ static void metric_read_bucket(sqlite3_stmt *row, struct store_metric_part *p)
     memcpy(p->of, sqlite3_column_blob(row, 4), bytes < sizeof p->of ? bytes : sizeof p->of);
 }
 
-/* Steps (level 0) or buckets of [from, to), multiples of the bucket's size. */
+/* Visits steps (level 0) or buckets in [from, to), which are multiples of the bucket size. */
 static int metric_bucket_each(struct sql *c, int64_t job_id, int level, int64_t from, int64_t to,
                               store_metric_visit *visit, void *context, struct error *e)
 {
@@ -193,14 +193,14 @@ int store_buckets_fill(struct store *s, struct error *e)
         int64_t id;
         int found = sql_one(c, e, "select job_id from metric_unfilled limit 1", ":i", &id);
         if (found > 0 && filled == 0)
-            log_info("store: making the series of earlier jobs faster to draw, once");
+            log_info("store: building coarser series of earlier jobs (once)");
         int status = sql_write_end(s, c, found > 0 ? metric_fill_one(c, id, e) : found, e);
         if (status || found == 0)
             return status;
     }
 }
 
-/* As few parts as possible up to this level: finer ones at both ends. */
+/* Covers the range with as few parts as possible up to this level, with finer ones at both ends. */
 static int metric_cover(struct sql *c, int64_t job_id, int level, int64_t from, int64_t to,
                         store_metric_visit *visit, void *context, struct error *e)
 {
@@ -246,7 +246,7 @@ int store_metric_ends(struct store *s, int64_t job_id, int64_t from_step, int64_
         &ends->last_step);
 }
 
-/* 1: found; 0: none. */
+/* Returns 1 if there is one, 0 if not. */
 static int metric_first_step(struct sql *c, int64_t job_id, int64_t from, int64_t to, int64_t *step,
                              double *t, struct error *e)
 {

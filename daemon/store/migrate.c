@@ -33,7 +33,7 @@ static int migrate_check_version(sqlite3 *db, const char *path, int count, struc
         return error_prefix(e, "%s", path);
     if (tables > 0 && application != STORE_APPLICATION_ID)
         return error_set(e, ERR_CONFLICT,
-                         "%s is a database of another program; traind leaves it alone. Give "
+                         "%s is the database of another program and was not changed. Specify "
                          "another folder with --state",
                          path);
     if (version < 0)
@@ -50,7 +50,8 @@ static int migrate_check_version(sqlite3 *db, const char *path, int count, struc
     return 0;
 }
 
-/* SQLite then creates no files beside it. Only right without a log. */
+/* Makes SQLite create no files next to the database. Only correct if there is no write-ahead
+ * log. */
 static void migrate_immutable_uri(const char *path, char *uri, size_t bytes)
 {
     size_t used = (size_t)snprintf(uri, bytes, "file:");
@@ -90,7 +91,7 @@ int store_migrate_check(const char *path, int count, struct error *e)
     return status;
 }
 
-/* In one transaction. */
+/* Runs all steps in one transaction. */
 static int migrate_apply(sqlite3 *db, const struct store_migration *migrations, int from, int to,
                          struct error *e)
 {

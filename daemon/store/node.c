@@ -28,7 +28,7 @@ static enum node_verdict node_verdict_of(const char *name)
 static int node_upsert(struct sql *c, const struct store_node_check *k, struct error *e)
 {
     const struct node_figures *f = &k->figures;
-/* keeps the node's own */
+/* Begins an expression that keeps the node's own value. */
 #define STAY                                                                                       \
     "case when excluded.load > 0 and excluded.verdict = 'unknown' and "                            \
     "node.verdict in ('fine', 'slow') then node."
@@ -68,7 +68,7 @@ static int node_insert_check(struct sql *c, const struct store_node_check *k, st
                    k->reason, k->load);
 }
 
-/* Else reports could fill the store with names. */
+/* Bounds the number of nodes, because reports could otherwise fill the store with names. */
 static int node_make_room(struct sql *c, const char *name, double now, struct error *e)
 {
     int forgotten = 0;
@@ -86,12 +86,12 @@ static int node_make_room(struct sql *c, const char *name, double now, struct er
     if (status || forgotten)
         return status;
     return error_set(e, ERR_CONFLICT,
-                     "the node %s is not known, and %d others have reported within a week, which "
+                     "node %s is unknown, and %d other nodes have reported within a week, which "
                      "is the limit",
                      name, STORE_NODES_MAX);
 }
 
-/* 1: newly drained. */
+/* Returns 1 if it becomes drained by this check. */
 static int node_becomes_drained(struct sql *c, const struct store_node_check *k, struct error *e)
 {
     if (k->verdict != NODE_DRAIN)
@@ -285,7 +285,7 @@ int store_node_fine(struct store *s, const char *node, double before, struct nod
         "sdi", node, before, (int64_t)most);
 }
 
-/* From the index node_by_kind alone. */
+/* Uses the index node_by_kind only. */
 int store_node_peers(struct store *s, const char *node, const char *kind, int64_t cores,
                      double after, struct node_figures *figures, size_t most, size_t *count,
                      struct error *e)

@@ -5,9 +5,9 @@
 #include "daemon/store/once.h"
 #include "daemon/store/sql.h"
 
-/* Per owner, so that nobody displaces the speeds of others. */
-#define SPEEDS_KEPT     100   /* of a kind of job: more than anybody asks for */
-#define SPEEDS_KEPT_ALL 20000 /* of all kinds: clients may add speeds */
+/* Limits are per owner, so that nobody can displace the speeds of others. */
+#define SPEEDS_KEPT     100   /* per kind of job: more than any query uses */
+#define SPEEDS_KEPT_ALL 20000 /* over all kinds, because clients can add speeds */
 
 static int speed_insert(struct sql *c, const struct store_speed *speed, struct error *e)
 {

@@ -23,14 +23,14 @@ int sql_error(sqlite3 *db, struct error *e, const char *what)
     case SQLITE_NOMEM:
         return error_set(e, ERR_NO_MEMORY, "%s: out of memory", what);
     case SQLITE_BUSY:
-        return error_set(e, ERR_BUSY,
-                         "%s: another program keeps the database locked. Try again, or close it",
-                         what);
+        return error_set(
+            e, ERR_BUSY,
+            "%s: another program has locked the database. Try again, or close that program", what);
     case SQLITE_READONLY:
     case SQLITE_PERM:
     case SQLITE_CANTOPEN:
     case SQLITE_IOERR:
-        return error_set(e, ERR_IO, "%s: %s; see that the state folder is writable", what, words);
+        return error_set(e, ERR_IO, "%s: %s; check that the state folder is writable", what, words);
     default:
         return error_set(e, ERR_INTERNAL, "%s: %s", what, words);
     }
@@ -57,7 +57,7 @@ static sqlite3_stmt *sql_prepared(struct sql *c, const char *sql)
     return statement;
 }
 
-/* copy: the values do not outlive the statement. */
+/* copy: the value may not outlive this call. */
 static int sql_bind_one(sqlite3_stmt *statement, int place, char kind, bool copy, va_list *values)
 {
     void (*lives)(void *) = copy ? SQLITE_TRANSIENT : SQLITE_STATIC;
@@ -140,7 +140,7 @@ void sql_done(sqlite3_stmt *statement)
     sqlite3_reset(statement);
 }
 
-/* Without a row what null gives. */
+/* Stores the null value if there is no row. */
 static void sql_take_column(sqlite3_stmt *row, int column, char kind, va_list *values)
 {
     switch (kind) {
@@ -233,8 +233,8 @@ int sql_set_durable(struct sql *c, bool durable, struct error *e)
     return 0;
 }
 
-/* Who waited while another waited in vain for another program's lock does not wait for it again:
- * thirty writers are answered after 5 s, not 150 s. */
+/* A thread that was waiting while another timed out on another program's lock does not wait again:
+ * thirty writers fail after 5 s, not 150 s. */
 static int sql_begin_transaction(struct store *s, double since, struct error *e)
 {
     bool waited = s->busy_at > since;
@@ -276,7 +276,8 @@ int sql_write_end(struct store *s, struct sql *c, int status, struct error *e)
     if (status == 0)
         status = sql_run(c, e, NULL, "commit", "");
     assert_always(status || sqlite3_txn_state(c->db, NULL) == SQLITE_TXN_NONE);
-    if (status && !sqlite3_get_autocommit(c->db)) /* a full disk may have rolled back already */
+    if (status && !sqlite3_get_autocommit(
+                      c->db)) /* SQLite may have rolled back already because the disk is full */
         sqlite3_exec(c->db, "rollback", NULL, NULL, NULL);
     if (status == 0)
         atomic_fetch_add(&s->commits, 1);

@@ -1,4 +1,4 @@
-/* Private to this folder. */
+/* Private to daemon/store. */
 #pragma once
 
 #include <pthread.h>
@@ -18,13 +18,13 @@
 struct sql {
     unsigned magic;
     sqlite3 *db;
-    bool durable;          /* synchronous=FULL */
-    store_fact_hook *hook; /* of store_on_fact */
+    bool durable;          /* use synchronous=FULL */
+    store_fact_hook *hook; /* set by store_on_fact */
     store_rollback_hook *rollback_hook;
     void *hook_context;
     int count;
     struct {
-        const char *sql; /* a literal: known by its address */
+        const char *sql; /* a literal, identified by its address */
         sqlite3_stmt *statement;
     } statements[SQL_STATEMENTS];
 };
@@ -33,27 +33,28 @@ struct store {
     unsigned magic;
     struct store_identity identity;
     char *jobs_dir;
-    pthread_mutex_t writing; /* from sql_write_begin to sql_write_end */
+    pthread_mutex_t writing; /* held from sql_write_begin to sql_write_end */
     struct sql writer;
-    double busy_at;             /* monotonic: last vain wait for another program's lock; 0: none */
-    int backups;                /* under way */
-    pthread_t watched;          /* store_watch_thread */
-    _Atomic double waits_since; /* monotonic: the watched thread waits for the writer; 0: not */
+    double busy_at;    /* monotonic time of the last timeout on another program's lock; 0: none */
+    int backups;       /* backups in progress */
+    pthread_t watched; /* set by store_watch_thread */
+    _Atomic double waits_since; /* monotonic; when the watched thread began to wait for the writer;
+                                   0: it is not */
     bool watches;
     struct {
         void (*committed)(void *context);
         void *context;
-    } listeners[STORE_LISTENERS]; /* guarded by writing */
+    } listeners[STORE_LISTENERS]; /* guarded by `writing` */
     _Atomic uint64_t commits;
-    pthread_mutex_t counting; /* guards counted */
+    pthread_mutex_t counting; /* guards `counted` */
     struct {
         uint64_t commits;
         unsigned states;
         int64_t jobs;
-    } counted;                /* cached by job_search.c */
-    pthread_mutex_t grouping; /* guards the four below */
+    } counted;                /* cache of job_search.c */
+    pthread_mutex_t grouping; /* guards the four fields below */
     pthread_cond_t group_written;
-    struct sql_member *group, **group_end; /* waiting writes in order */
+    struct sql_member *group, **group_end; /* pending writes in order */
     bool group_leads;
     pthread_mutex_t lending; /* guards free_readers */
     pthread_cond_t returned;

@@ -32,14 +32,14 @@ static int store_check_file_system(const char *path, struct error *e)
 
     snprintf(folder, sizeof folder, "%s", path);
     if (statfs(dirname(folder), &fs))
-        return 0; /* opening the file will say it better */
+        return 0; /* opening the file will give a better error */
     unsigned long type = (unsigned long)fs.f_type & 0xffffffffu;
     if (type != NFS_SUPER_MAGIC && type != SMB_SUPER_MAGIC && type != CIFS_MAGIC &&
         type != SMB2_MAGIC)
         return 0;
     return error_set(e, ERR_UNSUPPORTED,
                      "%s is on a network file system, where SQLite's write-ahead log does not "
-                     "work. Give a folder on a local disk with --state",
+                     "work. Specify a folder on a local disk with --state",
                      path);
 }
 
@@ -67,8 +67,8 @@ static void store_close_connection(struct sql *c)
     sqlite3_close(c->db);
 }
 
-/* "extra" syncs the folder after removing the rollback journal: one that came back with a power cut
- * would damage a database in WAL mode. */
+/* "extra" also syncs the folder after removing the rollback journal. A journal that reappeared
+ * after a power failure would damage a database in WAL mode. */
 static int store_use_wal(struct sql *c, const char *path, struct error *e)
 {
     sqlite3_stmt *statement = NULL;
@@ -85,12 +85,12 @@ static int store_use_wal(struct sql *c, const char *path, struct error *e)
         return 0;
     return error_set(
         e, ERR_UNSUPPORTED,
-        "SQLite cannot keep a write-ahead log beside %s (%s). Give a folder on a local "
+        "SQLite cannot create a write-ahead log next to %s (%s). Specify a folder on a local "
         "disk with --state",
         path, sqlite3_errmsg(c->db));
 }
 
-#define CHECK_SECONDS     0.15 /* at start: a large database is checked as far as this goes */
+#define CHECK_SECONDS     0.15 /* limit at startup; a large database is checked only partly */
 #define CHECK_WHOLE_BYTES ((int64_t)48 << 20)
 
 static int store_out_of_time(void *deadline)
@@ -98,7 +98,7 @@ static int store_out_of_time(void *deadline)
     return clock_monotonic() > *(const double *)deadline;
 }
 
-/* 0: whole, or out of time. */
+/* Returns 0 if the table is intact or time is up. */
 static int store_check_table(sqlite3 *db, const char *path, const char *sql, struct error *e)
 {
     sqlite3_stmt *statement = NULL;
@@ -117,8 +117,8 @@ static int store_check_table(sqlite3 *db, const char *path, const char *sql, str
     return status;
 }
 
-/* The table job first: nothing else can replace it. quick_check cannot be interrupted within a
- * table, so a large one is read instead, the newest jobs first. */
+/* Checks the table job first, because nothing else can replace it. quick_check cannot be
+ * interrupted within a table, so a large one is read instead, newest jobs first. */
 static int store_check_pages(struct sql *c, const char *path, struct error *e)
 {
     double deadline = clock_monotonic() + CHECK_SECONDS;
@@ -138,7 +138,7 @@ static int store_check_pages(struct sql *c, const char *path, struct error *e)
     return status;
 }
 
-/* A job in an unknown state would be in no list and never end. */
+/* A job in an unknown state would appear in no list and never end. */
 static int store_check_states(struct sql *c, const char *path, struct error *e)
 {
     sqlite3_stmt *row = sql_query(c, e, "select state, min(id) from job group by state", "");
@@ -149,7 +149,7 @@ static int store_check_states(struct sql *c, const char *path, struct error *e)
         if (job_state_of(state) != JOB_STATE_COUNT)
             continue;
         error_set(e, ERR_CORRUPT,
-                  "%s: job %lld is in the state \"%s\", which this traind does not know. Set it to "
+                  "%s: job %lld is in the unknown state \"%s\". Set it to "
                   "\"failed\" with sqlite3, or put a backup of traind.db in its place",
                   path, (long long)sqlite3_column_int64(row, 1), state);
         sql_done(row);
@@ -186,7 +186,7 @@ int store_set_jobs_dir(struct store *s, const char *jobs_dir, struct error *e)
     assert_object(s, STORE_MAGIC);
     free(s->jobs_dir);
     s->jobs_dir = strdup(jobs_dir);
-    return s->jobs_dir ? 0 : error_set(e, ERR_NO_MEMORY, "no memory for the store");
+    return s->jobs_dir ? 0 : error_set(e, ERR_NO_MEMORY, "out of memory");
 }
 
 static int store_make_tables(const char *path, struct error *e)
@@ -210,21 +210,20 @@ static void store_remove_beside(const char *database, const char *suffix)
     unlink(path);
 }
 
-/* It gets its name when it is complete and on disk, so that a power cut leaves nothing to clean up.
- */
+/* The file gets its name once it is complete and synced, so that a power failure leaves nothing to
+ * clean up. */
 static int store_make_database(const char *path, struct error *e)
 {
     char unfinished[PATH_MAX];
 
     if (file_path(unfinished, e, "%s.new", path))
         return -(int)e->code;
-    store_remove_beside(unfinished,
-                        "-journal"); /* of an earlier start that did not come to its end */
+    store_remove_beside(unfinished, "-journal"); /* from an earlier start that was interrupted */
     store_remove_beside(unfinished, "");
     int status = store_make_tables(unfinished, e);
     if (status)
         return status;
-    store_remove_beside(path, "-wal"); /* of a database that was removed: SQLite would apply them */
+    store_remove_beside(path, "-wal"); /* from a removed database: SQLite would apply it */
     store_remove_beside(path, "-journal");
     if (rename(unfinished, path))
         return error_set_errno(e, errno, "cannot create %s", path);
@@ -292,7 +291,7 @@ void store_close(struct store *s)
     assert_object_ends(s, STORE_MAGIC);
     for (int i = 0; i < STORE_READERS; i++)
         store_close_connection(&s->readers[i]);
-    store_close_connection(&s->writer); /* the last one writes the log back into the database */
+    store_close_connection(&s->writer); /* the last connection merges the log into the database */
     pthread_cond_destroy(&s->returned);
     pthread_mutex_destroy(&s->lending);
     pthread_cond_destroy(&s->group_written);
@@ -354,9 +353,9 @@ void store_on_fact(struct store *s, store_fact_hook *hook, store_rollback_hook *
     pthread_mutex_unlock(&s->writing);
 }
 
-#define CHECKPOINT_PAGES 1000 /* SQLite's own, SQLITE_DEFAULT_WAL_AUTOCHECKPOINT */
+#define CHECKPOINT_PAGES 1000 /* SQLite's default, SQLITE_DEFAULT_WAL_AUTOCHECKPOINT */
 
-/* All pages in one step, a read transaction: writers go on. */
+/* Copies all pages in one step, in a read transaction that does not block writers. */
 static int store_copy_pages(sqlite3 *from, sqlite3 *to, struct error *e)
 {
     sqlite3_backup *backup = sqlite3_backup_init(to, "main", from, "main");
@@ -371,8 +370,8 @@ static int store_copy_pages(sqlite3 *from, sqlite3 *to, struct error *e)
     return 0;
 }
 
-/* The log cannot restart during a backup and grows. Without this, the first commit after it would
- * carry all of it over while it holds the writer. */
+/* During a backup the log cannot restart and grows. Without this setting, the first commit
+ * afterwards would checkpoint all of it while holding the writer. */
 static void store_set_checkpoints(struct store *s, int more)
 {
     assert_object(s, STORE_MAGIC);
@@ -382,7 +381,7 @@ static void store_set_checkpoints(struct store *s, int more)
     pthread_mutex_unlock(&s->writing);
 }
 
-/* If this fails a later commit does it. */
+/* If this fails, a later commit retries it. */
 static void store_checkpoint_beside(struct store *s)
 {
     sqlite3 *db = NULL;

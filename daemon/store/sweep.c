@@ -97,7 +97,7 @@ static int sweep_check_running(struct sql *c, int64_t id, struct error *e)
     if (found == 0)
         return error_set(e, ERR_NOT_FOUND, "there is no sweep %lld", (long long)id);
     if (!running)
-        return error_set(e, ERR_CONFLICT, "sweep %lld has ended already", (long long)id);
+        return error_set(e, ERR_CONFLICT, "sweep %lld has already ended", (long long)id);
     return 0;
 }
 

@@ -11,7 +11,7 @@
 
 #define BIN_SECONDS 21600.0
 #define KEPT_BINS   (3 * 366 * 4) /* three years */
-#define HALF_LIVES  10            /* what is older counts less than a thousandth */
+#define HALF_LIVES  10            /* older use counts less than a thousandth */
 
 int store_usage_end(struct sql *c, int64_t job_id, double now, struct error *e)
 {
@@ -58,7 +58,7 @@ int store_usage_check_queued(struct sql *c, const char *submitted_by, int64_t mo
         e, ERR_TOO_MANY,
         "%s has %lld queued job%s, and max_queued_per_user of traind.conf is %lld: wait "
         "until one has started, or cancel one",
-        submitted_by ? submitted_by : "whoever has no token", (long long)queued, plural(queued),
+        submitted_by ? submitted_by : "users without a token", (long long)queued, plural(queued),
         (long long)most);
 }
 
@@ -99,11 +99,11 @@ int store_usage(struct store *s, double now, double half_life_seconds, struct st
         struct store_use *use = usage_row(uses, (const char *)sqlite3_column_text(row, 0));
         double number = sqlite3_column_double(row, 2), value = sql_double(row, 3);
         switch (sqlite3_column_int(row, 1)) {
-        case BIN: /* counts as if used at its middle */
+        case BIN: /* counts as used in the middle of the bin */
             use->slot_seconds +=
                 value * exp2(-fmax(0, now - (number + 0.5) * BIN_SECONDS) / half_life_seconds);
             break;
-        case RUNNING: /* the decayed integral of its slots so far */
+        case RUNNING: /* the decayed integral of its slots since its start */
             use->running++;
             use->slots += (int64_t)number;
             if (now > value)

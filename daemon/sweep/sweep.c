@@ -26,17 +26,17 @@
 #include "daemon/store/sweep.h"
 #include "daemon/sweep/sweep_document.h"
 
-#define SUBMITTED_A_LOOK  16 /* at most: submitting blocks the loop of the job manager */
+#define SUBMITTED_A_LOOK  16 /* limit per call, because submitting blocks the job manager's loop */
 #define AGAIN_SECONDS     10
 #define POINT_SHOWN_BYTES 300
-#define AWAY_SECONDS      30 /* a Slurm that hangs holds the loop up for ten seconds each time */
+#define AWAY_SECONDS      30 /* a hanging Slurm blocks the loop for ten seconds each time */
 
-/* Whether a sweep may have ended while jobs of its trials have not; not known after a start. */
+/* Whether sweeps may have ended while jobs of theirs have not; assumed after a start. */
 static atomic_bool some_end = true;
 
 static struct {
     int room;        /* jobs that may still be submitted */
-    bool slurm_away; /* it did not answer */
+    bool slurm_away; /* Slurm did not answer */
 } sweep_look;
 
 static bool sweep_has_state(const struct store_trial *t, const char *state)
@@ -72,7 +72,7 @@ static void sweep_fill_trial(struct job_manager *m, const json_t *d,
                               .metric = NAN,
                               .state = xstrdup("waiting"),
                               .point = must_alloc(json_to_text(point, JSON_COMPACT))};
-    /* A document that is wrong fails its trial when it is submitted, with the reason. */
+    /* An invalid document makes its trial fail with the reason when it is submitted. */
     t->spec = json_take_text(spec ? job_spec_to_json(spec) : json_incref(job));
     job_spec_destroy(spec);
     json_decref(point);
@@ -106,7 +106,8 @@ static void sweep_fill_trials(struct job_manager *m, const json_t *d,
         json_decref(point);
         if (problems->count >= DOCUMENT_PROBLEMS_MAX) {
             problems_add(problems, "/parameters", NULL,
-                         "the points from %lld on were not checked, as enough is wrong before",
+                         "the points from %lld on were not checked, because earlier ones have too "
+                         "many errors",
                          (long long)i);
             return;
         }
@@ -125,7 +126,7 @@ static void sweep_fill_trials(struct job_manager *m, const json_t *d,
     }
 }
 
-/* One point is enough: no parameter is the budget's key. */
+/* Checking one point is enough, because no parameter is the budget's key. */
 static void sweep_check_rungs(struct job_manager *m, const json_t *d,
                               const struct store_sweep *sweep, struct problems *problems)
 {
@@ -147,7 +148,7 @@ static void sweep_check_rungs(struct job_manager *m, const json_t *d,
         }
         if (spec && key && strcmp(key, "/epochs") == 0 && spec->has_steps)
             problems_add(problems, "/budget/key", "/steps",
-                         "steps is set, and decides instead of epochs how long a job trains");
+                         "steps is set and takes precedence over epochs");
         for (size_t i = 0; i < own.count; i++)
             problems_add(problems, key ? "/budget" : "/base", NULL, "rung %lld, %s %.10g: %s: %s",
                          (long long)rung, key ? key + 1 : "", key ? sweep_budget(d, rung) : 0.0,
@@ -177,7 +178,7 @@ static void sweep_check_data(struct job_manager *m, const json_t *d, struct stor
         plan_check_data(spec, &inputs.data, &own);
     if (spec && !spec->data.eval && (strcmp(metric, "top1") == 0 || strcmp(metric, "top5") == 0))
         problems_add(problems, "/metric", "loss",
-                     "%s is measured on data.eval, which the base does not name: add it, or "
+                     "%s is measured on data.eval, which the base does not set: add it, or "
                      "compare by loss, images_per_sec or ttt_seconds",
                      metric);
     for (size_t i = 0; i < own.count; i++) {
@@ -185,7 +186,7 @@ static void sweep_check_data(struct job_manager *m, const json_t *d, struct stor
         problems_add(problems, at, NULL, "%s", own.items[i].message);
         free(at);
     }
-    if (spec && !status) /* reported now rather than by points that fail */
+    if (spec && !status) /* reported now, so that no points fail later */
         job_share_cores(m, spec, sweep->submitted_by, &cores, problems);
     sweep->train_images = inputs.train_images;
     sweep->eval_images = inputs.eval_images;
@@ -264,7 +265,7 @@ static int sweep_take_result(struct job_manager *m, const struct store_sweep *sw
     struct store_job job;
     int status = store_job_get(job_manager_store(m), t->job_id, &job, e);
 
-    if (status == -(int)ERR_NOT_FOUND) { /* removed by its user */
+    if (status == -(int)ERR_NOT_FOUND) { /* the user has removed it */
         sweep_set_state(t, "cancelled");
         return store_sweep_set_trial(job_manager_store(m), sweep->id, t, e);
     }
@@ -281,7 +282,7 @@ static int sweep_take_result(struct job_manager *m, const struct store_sweep *sw
     return status;
 }
 
-/* *left: some jobs have not ended. */
+/* Sets *left if some jobs have not ended. */
 static int sweep_cancel_trials(struct job_manager *m, int64_t id, const char *by, bool *left,
                                struct error *e)
 {
@@ -299,7 +300,7 @@ static int sweep_cancel_trials(struct job_manager *m, int64_t id, const char *by
             store_job_clear(&job);
         if (status && status != -(int)ERR_NOT_FOUND)
             break;
-        /* It may just have ended. */
+        /* It may have just ended. */
         if (!asked && job_cancel(m, t->job_id, by, e) && e->code != ERR_CONFLICT &&
             e->code != ERR_NOT_FOUND)
             log_warning("sweep %lld, job %lld: %s", (long long)id, (long long)t->job_id, e->text);
@@ -325,7 +326,8 @@ int sweep_cancel(struct job_manager *m, int64_t id, const char *by, struct error
     return 0;
 }
 
-/* Jobs that outlived their sweep: slow ones, and after a crash any. false: something failed. */
+/* Cancels jobs that outlived their sweep because they end slowly or the daemon crashed. Returns
+ * false if something failed. */
 static bool sweeps_cancel_rest(struct job_manager *m)
 {
     int64_t ids[SWEEPS_RUNNING_MAX];
@@ -350,7 +352,7 @@ static bool sweeps_cancel_rest(struct job_manager *m)
     return fine;
 }
 
-/* A failure of this machine or of Slurm, not of the job: the submission is tried again. */
+/* A failure of this machine or of Slurm rather than of the job, after which to retry. */
 static bool sweep_is_transient(const struct error *e)
 {
     return e->code == ERR_IO || e->code == ERR_NO_SPACE || e->code == ERR_NO_MEMORY ||
@@ -379,11 +381,11 @@ struct plan *sweep_plan_trial(struct job_manager *m, const struct store_sweep *s
         return NULL;
     plan_inputs_share_out(spec, inputs);
     struct plan *plan = plan_make(spec, inputs, problems);
-    inputs->workers = NULL; /* was of cores */
+    inputs->workers = NULL; /* derived from the cores */
     inputs->cores_source = NULL;
     if (!plan)
         error_set(e, ERR_INVALID, "%s",
-                  problems->count ? problems->items[0].message : "no plan can be made");
+                  problems->count ? problems->items[0].message : "it cannot be planned");
     return plan;
 }
 
@@ -400,9 +402,10 @@ static int sweep_submit_trial(struct job_manager *m, const struct store_sweep *s
 
     if (!spec)
         status = error_set(e, ERR_INVALID, "%s",
-                           problems.count ? problems.items[0].message : "no plan can be made");
+                           problems.count ? problems.items[0].message : "it cannot be planned");
     else if (sweep_look.slurm_away && spec->cluster.launcher == JOB_LAUNCHER_SLURM)
-        status = error_set(e, ERR_UNREACHABLE, "Slurm does not answer"); /* asked once a round */
+        status =
+            error_set(e, ERR_UNREACHABLE, "Slurm does not answer"); /* queried once per round */
     else
         status =
             (plan = sweep_plan_trial(m, sweep, spec, &inputs, &problems, e)) ? 0 : -(int)e->code;
@@ -416,7 +419,7 @@ static int sweep_submit_trial(struct job_manager *m, const struct store_sweep *s
     sweep_look.room--;
     sweep_look.slurm_away = sweep_look.slurm_away || status == -(int)ERR_UNREACHABLE;
     if (!status) {
-        sweep_set_state(t, "submitted"); /* as it is stored with its job */
+        sweep_set_state(t, "submitted"); /* stored together with its job */
     } else if (e->code != ERR_CONFLICT && !sweep_is_transient(e)) {
         log_warning("sweep %lld, point %lld: %s", (long long)sweep->id, (long long)t->number,
                     e->text);
@@ -447,7 +450,7 @@ static int sweep_better_by(const void *a, const void *b, void *context)
     return (x->number > y->number) - (x->number < y->number);
 }
 
-/* The best first; the caller frees the list, which ends with NULL. */
+/* Sorts by result, best first. The caller frees the list, which is NULL-terminated. */
 static struct store_trial **sweep_rank(const struct store_sweep *sweep)
 {
     struct store_trial **order = xcalloc(sweep->count + 1, sizeof(*order));
@@ -459,7 +462,7 @@ static struct store_trial **sweep_rank(const struct store_sweep *sweep)
     return order;
 }
 
-/* The newest rung's first trial, if all trials of that rung failed or were refused; else NULL. */
+/* Returns the newest rung's first trial if all of that rung failed or were rejected, or NULL. */
 static const struct store_trial *sweep_all_failed(const struct store_sweep *sweep)
 {
     const struct store_trial *first = NULL;
@@ -477,7 +480,7 @@ static const struct store_trial *sweep_all_failed(const struct store_sweep *swee
     return first;
 }
 
-/* *ended: there is no next rung. */
+/* Sets *ended if there is no next rung. */
 static int sweep_promote(struct job_manager *m, const struct store_sweep *sweep, bool *ended,
                          struct error *e)
 {
@@ -537,7 +540,7 @@ static int sweep_go_on(struct job_manager *m, struct store_sweep *sweep, struct 
                            sweep_all_failed(sweep) ? "failed" : "succeeded", clock_now(), e);
 }
 
-/* Called with each running sweep, the oldest first, and again while it returns 1. */
+/* Called for each running sweep, oldest first, and again while it returns 1. */
 typedef int sweep_visit(struct job_manager *m, struct store_sweep *sweep, struct error *e);
 
 static bool sweeps_visit_running(struct job_manager *m, sweep_visit *visit)
@@ -558,7 +561,7 @@ static bool sweeps_visit_running(struct job_manager *m, sweep_visit *visit)
                 status = visit(m, &sweep, &e);
             store_sweep_clear(&sweep);
         }
-        if (status && e.code != ERR_CONFLICT) { /* it was cancelled meanwhile */
+        if (status && e.code != ERR_CONFLICT) { /* it may have been cancelled meanwhile */
             log_warning("sweep %lld: %s", (long long)ids[i], e.text);
             fine = false;
         }
@@ -579,14 +582,13 @@ double sweeps_go_on(struct job_manager *m)
                                    : AGAIN_SECONDS;
 }
 
-/*
- * A running trial is compared with the others of its rung, running or ended, at its newest step (or
- * evaluation), once `from` of its steps are done and at least `least` others came as far. Trials
- * with another number of steps, and so another schedule, are not compared. It stops if it is worse
- * than the median of the others (Golovin et al., "Google Vizier", KDD 2017, 3.2.2, who compare with
- * averages of the whole past), or by rule rung, if as many others as are promoted are better.
- */
-#define WINDOW_MAX 1000 /* steps of a mean, which is a fifth of those so far */
+/* Early stopping. A running trial is compared with the others of its rung, running or ended, at its
+ * newest step (or evaluation), once `from` of its steps are done and at least `least` others have
+ * come as far. Trials with another number of steps have another schedule and are not compared. It
+ * is stopped if it is worse than the median of the others (Golovin et al., "Google Vizier", KDD
+ * 2017, 3.2.2, who compare with averages of the whole past), or, by rule rung, if as many others as
+ * will be promoted are better. */
+#define WINDOW_MAX 1000 /* steps averaged: a fifth of those done, up to this many */
 
 struct early_stopping {
     struct job_manager *m;
@@ -598,7 +600,7 @@ struct early_stopping {
 };
 
 struct step_mean {
-    size_t index; /* of event_metric_at */
+    size_t index; /* column of event_metric_at */
     double sum, count;
     int64_t last_step;
 };
@@ -627,7 +629,7 @@ static double sweep_mean_at(const struct early_stopping *s, int64_t job, int64_t
     return mean.last_step == step && mean.count > 0 ? mean.sum / mean.count : NAN;
 }
 
-/* Of the evaluation at a step; step 0: of the newest, whose step it becomes. */
+/* Gets the metric of the evaluation at a step; step 0: of the newest one, and sets *step. */
 static double sweep_evaluation_at(const struct early_stopping *s, int64_t job, int64_t *step)
 {
     int64_t wanted = *step;
@@ -682,7 +684,7 @@ static double *sweep_others_at(const struct early_stopping *s, const struct stor
     return values;
 }
 
-/* Why the trial is to be stopped; NULL: it is not. The caller frees it. */
+/* Returns why the trial is to be stopped, or NULL. The caller frees it. */
 static char *sweep_reason_to_stop(const struct early_stopping *s, const struct store_trial *t,
                                   const struct store_job *job)
 {
@@ -706,10 +708,10 @@ static char *sweep_reason_to_stop(const struct early_stopping *s, const struct s
         return NULL;
     return xasprintf("stopped at step %lld: its %s of %.6g is worse than %.6g, %s %zu others",
                      (long long)step, s->metric, mine, bar,
-                     s->by_median ? "the median of" : "the last that will go on of", count);
+                     s->by_median ? "the median of" : "the last to be promoted of", count);
 }
 
-/* The reason is stored first: after a crash the trial is cancelled again, for the same reason. */
+/* Stores the reason first: after a crash, the trial is cancelled again for the same reason. */
 static void sweep_stop_trial(const struct early_stopping *s, struct store_trial *t, char *why)
 {
     struct error e;
@@ -722,7 +724,7 @@ static void sweep_stop_trial(const struct early_stopping *s, struct store_trial 
         log_info("sweep %lld, job %lld: %s", (long long)s->sweep->id, (long long)t->job_id, why);
     }
     snprintf(by, sizeof by, "sweep %lld", (long long)s->sweep->id);
-    job_cancel(s->m, t->job_id, by, &e); /* it may just have ended */
+    job_cancel(s->m, t->job_id, by, &e); /* it may have just ended */
 }
 
 static int sweep_stop_losers(struct job_manager *m, struct store_sweep *sweep, struct error *e)
@@ -794,7 +796,7 @@ json_t *sweep_to_json(const struct store_sweep *sweep)
 
     for (size_t i = 0; i < sweep->count; i++) {
         json_array_append_new(trials, sweep_trial_to_json(order[i], d));
-        if (!best && !isnan(order[i]->metric)) /* of the highest rung that has a result */
+        if (!best && !isnan(order[i]->metric)) /* the highest rung with a result */
             best = sweep_trial_to_json(order[i], d);
     }
     free(order);

@@ -17,9 +17,9 @@
 
 #define RUNGS_MAX     32
 #define JOB_KEY_BYTES 128
-#define DRAWN_DIGITS  6    /* of a value drawn from a range, */
-#define RANGE_PART    1e-4 /* unless they would move it by more than this part of the range */
-#define WHOLE_MAX     9007199254740992.0 /* 2^53: a double has all whole numbers up to it */
+#define DRAWN_DIGITS  6    /* significant digits of a value drawn from a range, */
+#define RANGE_PART    1e-4 /* unless rounding would move it by more than this share of the range */
+#define WHOLE_MAX     9007199254740992.0 /* 2^53: a double represents all integers up to it */
 #define UNKNOWN       "unknown key"
 
 static const char *const methods[] = {"grid", "random", "halving", NULL};
@@ -68,8 +68,9 @@ static void sweep_document_check_budget(json_t *d, struct problems *problems)
     const char *key = json_string_value(json_object_get(budget, "key"));
 
     if (!json_is_object(budget)) {
-        problems_add(problems, "/budget", NULL,
-                     "halving needs one, as in {\"key\": \"epochs\", \"min\": 1, \"max\": 9}");
+        problems_add(
+            problems, "/budget", NULL,
+            "halving needs one, for example {\"key\": \"epochs\", \"min\": 1, \"max\": 9}");
         return;
     }
     if (key && *key == '/' && document_has_word(budget_amounts, key + 1))
@@ -89,7 +90,7 @@ static void sweep_document_check_budget(json_t *d, struct problems *problems)
                      "makes more than %d rungs up to max: use a larger min or eta", RUNGS_MAX);
 }
 
-/* By default halving stops its losers, and a grid or a random search does not. */
+/* By default, early stopping is on for halving and off for grid and random search. */
 static void sweep_document_check_early_stop(json_t *d, bool halving, struct problems *problems)
 {
     json_t *stop = json_object_get(d, "early_stop");
@@ -100,16 +101,17 @@ static void sweep_document_check_early_stop(json_t *d, bool halving, struct prob
         json_object_set_new(d, "early_stop", stop);
     } else if (!json_is_object(stop)) {
         problems_add(problems, "/early_stop", NULL,
-                     "must be an object, as in {\"rule\": \"median\", \"from\": 0.25}");
+                     "must be an object, for example {\"rule\": \"median\", \"from\": 0.25}");
         return;
     }
     document_check(stop, "/early_stop", stop_keys, UNKNOWN, problems);
     bool rung = sweep_document_says(stop, "rule", "rung");
     if (rung && !halving)
-        problems_add(problems, "/early_stop/rule", "median", "rung is for the method halving");
+        problems_add(problems, "/early_stop/rule", "median",
+                     "rung applies only to the method halving");
     else if ((rung || sweep_document_says(stop, "rule", "median")) && by_time)
         problems_add(problems, "/early_stop/rule", "none",
-                     "a time to train is known at the end only: none can be stopped before");
+                     "ttt_seconds is known only at the end of a job, so none can be stopped early");
 }
 
 static void sweep_document_check_range(json_t *values, const char *pointer,
@@ -127,12 +129,13 @@ static void sweep_document_check_range(json_t *values, const char *pointer,
         problems_add(problems, pointer, NULL, "needs numbers min < max%s",
                      logs ? ", above 0 for log" : "");
     else if (!isfinite(logs ? high / low : high - low))
-        problems_add(problems, pointer, NULL, "min and max are too far apart to draw between them");
+        problems_add(problems, pointer, NULL,
+                     "min and max are too far apart to draw values between them");
     else if (whole && (fabs(low) > WHOLE_MAX || fabs(high) > WHOLE_MAX))
-        problems_add(problems, pointer, NULL, "whole numbers are drawn up to 2^53");
+        problems_add(problems, pointer, NULL, "whole numbers can only be drawn up to 2^53");
 }
 
-/* The pointer that a parameter's name stands for: "/lr/base" or "lr.base". False: of no job key. */
+/* Converts a name, "/lr/base" or "lr.base", to a pointer. Returns false if it is not a job key. */
 static bool sweep_document_job_key(const char *name, char key[JOB_KEY_BYTES])
 {
     bool dotted = name[0] != '/';
@@ -145,7 +148,7 @@ static bool sweep_document_job_key(const char *name, char key[JOB_KEY_BYTES])
     return job_option_find(key) != NULL;
 }
 
-/* seen: the name of each key that the budget or an earlier parameter sets. */
+/* seen: names by key, for the keys set by the budget or an earlier parameter. */
 static void sweep_document_check_parameter(const char *name, json_t *values, bool grid,
                                            json_t *seen, struct problems *problems)
 {
@@ -177,9 +180,10 @@ static void sweep_document_check_parameters(json_t *d, bool grid, struct problem
     double points = 1;
 
     if (count == 0)
-        problems_add(problems, "/parameters", NULL,
-                     "must be an object of job keys and their values, as in {\"lr.base\": [0.1, "
-                     "0.2]}");
+        problems_add(
+            problems, "/parameters", NULL,
+            "must be an object of job keys and their values, for example {\"lr.base\": [0.1, "
+            "0.2]}");
     if (budget)
         json_object_set_new(seen, budget, json_string("the budget"));
     json_object_foreach (parameters, name, values) {
@@ -189,14 +193,13 @@ static void sweep_document_check_parameters(json_t *d, bool grid, struct problem
         points *= (double)json_array_size(values);
     }
     if (grid && points > SWEEP_TRIALS_MAX)
-        problems_add(problems, "/parameters", NULL, "%.0f combinations are more than %d", points,
-                     SWEEP_TRIALS_MAX);
+        problems_add(problems, "/parameters", NULL, "%.0f combinations exceed the limit of %d",
+                     points, SWEEP_TRIALS_MAX);
     if (grid && json_object_get(d, "sampling"))
-        problems_add(problems, "/sampling", NULL, "is only for the methods random and halving");
+        problems_add(problems, "/sampling", NULL, "applies only to the methods random and halving");
     else if (sweep_document_says(d, "sampling", "halton") && count > HALTON_DIMENSIONS)
         problems_add(problems, "/sampling", "random",
-                     "halton spreads points evenly over at most %d parameters, here are %zu",
-                     HALTON_DIMENSIONS, count);
+                     "halton supports at most %d parameters, not %zu", HALTON_DIMENSIONS, count);
     json_decref(seen);
 }
 
@@ -221,7 +224,7 @@ json_t *sweep_document_check(const json_t *document, struct problems *problems)
         sweep_document_check_budget(d, problems);
     sweep_document_check_early_stop(d, halving, problems);
     if ((grid || sweep_document_says(d, "method", "random")) && json_object_get(d, "budget"))
-        problems_add(problems, "/budget", NULL, "is for the method halving");
+        problems_add(problems, "/budget", NULL, "applies only to the method halving");
     if (problems->count == 0)
         return d;
     json_decref(d);
@@ -242,7 +245,7 @@ double sweep_halton(int64_t seed, int64_t index, size_t dimension)
     return u - floor(u);
 }
 
-/* x with as few digits as tell it from others of its range. */
+/* Rounds x to as few digits as distinguish it within its range. */
 static double sweep_round(double x, double low, double high)
 {
     char text[NUMBER_BYTES];
@@ -257,7 +260,7 @@ static double sweep_round(double x, double low, double high)
     return x;
 }
 
-/* u: from 0, below 1. */
+/* u: in [0, 1). */
 static json_t *sweep_value(const json_t *values, double u)
 {
     if (json_is_array(values))
@@ -322,8 +325,8 @@ static void sweep_name_value(FILE *out, const char *pointer, const json_t *value
     free(text);
 }
 
-/* "rn18 lr.base=0.2 steps=16", values as --set takes them. NULL: the name is a parameter, or the
- * base's is wrong. The caller frees it. */
+/* Returns "rn18 lr.base=0.2 steps=16", with values as for --set; NULL if the name is a parameter,
+ * or the base's is invalid. The caller frees it. */
 static char *sweep_job_name(const json_t *d, const json_t *point, const json_t *job)
 {
     const json_t *base = json_object_get(json_object_get(d, "base"), "name"), *value;

@@ -16,29 +16,29 @@
 #include "daemon/job/job_resources.h"
 #include "daemon/sweep/sweep_document.h"
 
-/* Points planned of a rung above the first: a thousand plans would take seconds. */
+/* Points planned in each rung above the first, because a thousand plans would take seconds. */
 #define POINTS_PLANNED 100
 #define KEYS_LISTED    3
 
 struct known_speed {
-    char key[SPEED_KEY_BYTES]; /* as of images of size 0 */
+    char key[SPEED_KEY_BYTES]; /* with image size 0 */
     int64_t image_size;
-    double macs; /* of an image */
+    double macs; /* per image */
     struct plan_speed speed;
 };
 
 struct preview {
     struct job_manager *m;
-    int64_t slots; /* of this machine */
+    int64_t slots; /* slots of this machine */
     const struct store_sweep *sweep;
     const json_t *document;
     struct plan_prices prices;
-    struct known_speed *speeds; /* each once */
+    struct known_speed *speeds; /* each speed once */
     size_t speed_count;
     json_t *unknown; /* keys without a speed, each with its workers */
-    json_t *derived; /* sizes of images whose speed is derived from another's */
+    json_t *derived; /* image sizes whose speed is derived from that of another size */
     json_t *rungs;
-    struct sweep_cost sum; /* of all rungs, as what follows */
+    struct sweep_cost sum; /* over all rungs, like the fields below */
     struct plan_band elapsed;
     double images, evaluated;
     int64_t jobs, jobs_unknown;
@@ -48,8 +48,8 @@ struct rung_points {
     struct sweep_cost *costs;
     size_t count;
     size_t unknown;
-    double images, evaluated; /* of all points */
-    int64_t slots;            /* of the largest job; 0: they take none of this machine */
+    double images, evaluated; /* over all points */
+    int64_t slots;            /* of the largest job; 0: uses none of this machine */
 };
 
 enum band_end { LOW, VALUE, HIGH };
@@ -68,7 +68,7 @@ static double sweep_sum_of(const double *values, size_t count)
     return sum;
 }
 
-/* out has room for all points; false: an amount is not known. */
+/* out must be large enough for all points. Returns false if an amount is unknown. */
 static bool sweep_fill_jobs(const struct sweep_cost *points, size_t count,
                             const struct sweep_rung *r, enum sweep_amount amount, enum band_end end,
                             double *out)
@@ -90,11 +90,11 @@ static bool sweep_fill_jobs(const struct sweep_cost *points, size_t count,
             memmove(out, out + count - jobs, jobs * sizeof *out);
     }
     for (size_t i = (size_t)r->whole; end == LOW && i < jobs; i++)
-        out[i] *= r->from; /* the dearest are those that are stopped */
+        out[i] *= r->from; /* assume that the most expensive ones are stopped */
     return true;
 }
 
-/* When the last job ends if each takes the first free place. */
+/* Returns when the last job ends if each takes the first free place. */
 static double sweep_last_end(const double *seconds, size_t count, int64_t together)
 {
     size_t places = together < (int64_t)count ? (size_t)together : count;
@@ -127,7 +127,7 @@ void sweep_rung_cost(const struct sweep_cost *points, size_t count, const struct
         }
         sum->of[amount] = (struct plan_band){total[VALUE], total[LOW], total[HIGH]};
     }
-    /* In another order of jobs even shorter ones may end later. */
+    /* In another order, even shorter jobs may end later. */
     *elapsed = (struct plan_band){last[VALUE], last[VALUE], last[VALUE]};
     if (last[LOW] < last[VALUE])
         elapsed->low = last[LOW];
@@ -143,13 +143,13 @@ static double preview_macs_of(const struct job_spec *spec)
     return arch_forward_macs(&shape);
 }
 
-/* The nearest size of images among the speeds of this key without its size. */
+/* Finds the speed with this key, except for its image size, that has the nearest size. */
 static const struct known_speed *
 preview_find_speed(const struct preview *p, const struct job_spec *spec, char key[SPEED_KEY_BYTES])
 {
     const struct known_speed *found = NULL;
     int64_t size = spec->model.image_size;
-    struct job_spec any = *spec; /* borrows */
+    struct job_spec any = *spec; /* borrows its strings */
 
     any.model.image_size = 0;
     speed_key(&any, job_threads(spec, p->slots), key);
@@ -176,7 +176,7 @@ static int preview_collect_speed(struct preview *p, const struct job_spec *spec,
     return status;
 }
 
-/* Scaled from the nearest size of images by their multiply-adds; zeroed: none is known. */
+/* Scales the speed of the nearest image size by the multiply-adds; zeroed if none is known. */
 static struct plan_speed preview_borrow_speed(struct preview *p, const struct job_spec *spec)
 {
     struct plan_speed speed = {0};
@@ -184,7 +184,7 @@ static struct plan_speed preview_borrow_speed(struct preview *p, const struct jo
     const struct known_speed *known = preview_find_speed(p, spec, key);
 
     if (!known || known->image_size == spec->model.image_size)
-        return speed; /* that one is measured with the workers of the job itself */
+        return speed; /* that speed was measured with the job's own workers */
     speed = known->speed;
     speed.image_seconds *= preview_macs_of(spec) / known->macs;
     snprintf(sizes, sizeof sizes, "%lld from %lld", (long long)spec->model.image_size,
@@ -216,7 +216,7 @@ static void preview_add_point(struct preview *p, const struct job_spec *spec,
     int64_t here =
         spec->cluster.launcher == JOB_LAUNCHER_LOCAL ? job_slots_needed(spec, p->slots) : 0;
     int64_t elsewhere = spec->cluster.nodes * spec->cluster.workers_per_node * threads;
-    double hours = (double)(here > 0 ? here : elsewhere) / 3600; /* of slots, for a second */
+    double hours = (double)(here > 0 ? here : elsewhere) / 3600; /* slot-hours per second */
     const struct plan_band *seconds = &predicted->ttt_seconds;
     char key[SPEED_KEY_BYTES];
 
@@ -248,7 +248,7 @@ static int preview_point(struct preview *p, int64_t number, int64_t rung, struct
     struct problems problems = {0};
 
     if (!spec)
-        return error_set(e, ERR_INTERNAL, "point %lld of the sweep is no job", (long long)number);
+        return error_set(e, ERR_INTERNAL, "sweep point %lld is not a valid job", (long long)number);
     struct plan_inputs inputs = {.prices = p->prices,
                                  .node_share = job_node_share(spec, p->slots),
                                  .speed = preview_borrow_speed(p, spec)};
@@ -276,7 +276,7 @@ static struct sweep_rung preview_rung_of(const struct preview *p, int64_t jobs, 
     int64_t cap = job_manager_limits(p->m).caps.slots;
     int64_t total = cap > 0 && cap < p->slots ? cap : p->slots;
 
-    whole = whole > least ? whole : least; /* to be compared with */
+    whole = whole > least ? whole : least; /* to be compared */
     if (slots > 0 && total / slots < together)
         together = total / slots;
     together = together < jobs ? together : jobs;
@@ -348,7 +348,7 @@ static int preview_rungs(struct preview *p, struct error *e)
     return status;
 }
 
-/* "a, b, c and 4 more" */
+/* Formats as "a, b, c and 4 more". */
 static void preview_list_keys(const json_t *object, char *text, size_t bytes)
 {
     size_t used = 0, listed = 0, count = json_object_size(object);
@@ -374,9 +374,10 @@ static json_t *preview_warnings(const struct preview *p)
         preview_list_keys(p->unknown, keys, sizeof keys);
         json_array_append_new(
             warnings,
-            json_sprintf("no speed is known yet of %lld of %lld jobs (%s): time and cost are known "
-                         "once a job like them has ended, or trainctl scale --weak has measured it",
-                         (long long)p->jobs_unknown, (long long)p->jobs, keys));
+            json_sprintf(
+                "no speed is known yet for %lld of %lld jobs (%s): time and cost will be known "
+                "once a similar job has ended or trainctl scale --weak has measured it",
+                (long long)p->jobs_unknown, (long long)p->jobs, keys));
     }
     if (json_object_size(p->derived) > 0) {
         preview_list_keys(p->derived, keys, sizeof keys);

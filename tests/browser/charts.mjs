@@ -145,7 +145,7 @@ async function confusion(page, id) {
   for (const [label, top1] of all) want.set(`${label},${top1}`, (want.get(`${label},${top1}`) ?? 0) + 1);
   same(text(cells.map(([label, top1, count]) => `${label},${top1},${count}`).sort()), text([...want].map(([pair, count]) => `${pair},${count}`).sort()), "predictions: the confusion matrix is that of the file");
   const right = all.filter(([label, top1]) => label === top1).length;
-  await page.getByText(`${right} of ${all.length} images are right.`).waitFor();
+  await page.getByText(`${right} of ${all.length} images were predicted correctly.`).waitFor();
   const shares = await page.locator("[aria-label='Top-1 by class'] tbody tr").evaluateAll((rows) => rows.map((row) => parseFloat(row.children[2].textContent)));
   ok(shares.length > 1 && shares.every((share, i) => i === 0 || share >= shares[i - 1]), "predictions: Top-1 by class, the worst first", text(shares));
   await accessible(page, "predictions");

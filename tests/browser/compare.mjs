@@ -122,12 +122,12 @@ async function scaling(page, ids) {
   await page.getByText("on clusters of such nodes").waitFor();
   await accessible(page, "scaling");
   await page.getByRole("button", { name: "Nodes" }).click();
-  await page.getByText("All of these jobs have as many nodes.").waitFor();
+  await page.getByText("All of these jobs have the same number of nodes.").waitFor();
   const link = page.url();
   ok(link.includes("scaling=nodes") && link.includes("published=1") && link.includes("simulated=1"), "scaling: the choices are in the address", link);
   await page.goto("about:blank");
   await page.goto(link);
-  await page.getByText("All of these jobs have as many nodes.").waitFor();
+  await page.getByText("All of these jobs have the same number of nodes.").waitFor();
   ok(await page.getByRole("checkbox", { name: "Published figures" }).isChecked(), "scaling: the permalink opens as it was");
   await page.getByRole("button", { name: "Workers" }).click();
   await speed.locator("canvas").waitFor();
@@ -139,7 +139,7 @@ async function refusedComparison(page) {
   await page.getByRole("heading", { name: "These jobs cannot be compared" }).waitFor();
   ok(true, "compare: a job that is not there is told as such");
   await page.goto(`${origin}/#/compare?ids=${[...Array(21).keys()].map((i) => i + 1)}`);
-  await page.getByText("1 of those that were chosen is left out.").waitFor();
+  await page.getByText("1 of the chosen ones is left out.").waitFor();
   ok(true, "compare: so is how many are left out");
 }
 

@@ -121,8 +121,8 @@ async function late(page) {
 
 async function lists(page, running) {
   await open(page, "#/?tag=aa,bb", "Jobs");
-  await press(page, "Show jobs without the tag aa too");
-  await isAt(page, "Show jobs without the tag bb too", "list: a tag that goes leaves the keyboard on the next");
+  await press(page, "Also show jobs without the tag aa");
+  await isAt(page, "Also show jobs without the tag bb", "list: a tag that goes leaves the keyboard on the next");
   const { id } = await submit({ ...JOB, name: "second", steps: 3 });
   await open(page, "#/", "Jobs");
   await page.locator(".queue a", { hasText: "second" }).focus();
@@ -169,8 +169,8 @@ async function views(page, context) {
   await until("the other tab's view", async () => (await names()) === "one,two,three", 60).catch(() => {});
   same(await names(), "one,two,three", "views: one that another tab saves is here too");
   await other.close();
-  await press(page, "Forget the view two");
-  await isAt(page, "Forget the view three", "views: the keyboard is on the next");
+  await press(page, "Remove the view two");
+  await isAt(page, "Remove the view three", "views: the keyboard is on the next");
   same(await page.evaluate(() => JSON.parse(localStorage.getItem("traind views")).map(([name]) => name).join()), "one,three", "views: to forget one keeps the others");
   await page.keyboard.press("Escape");
   await isAt(page, "Views", "views: Escape closes them");

@@ -132,7 +132,7 @@ async function users(page) {
     const [rows, usage] = await shares();
     return text(rows) === text([...usage.users].sort((a, b) => b.share - a.share || b.queued - a.queued).map((u) => [u.user ?? "", u.share, u.slot_hours, u.running, u.slots, u.queued].map(String)));
   }).then(() => ok(true, "users: their use and shares are the API's"), async () => same(text(...(await shares())), "", "users: their use and shares are the API's"));
-  await page.getByText("Limits per user: 2 slots. Usage decays with a half-life of 7 days. A user with all of the usage loses 10 points of priority.").waitFor();
+  await page.getByText("Limits per user: 2 slots. Usage decays with a half-life of 7 days. A user with all of the usage loses 10 priority points.").waitFor();
   ok(true, "users: with what one user may");
   const link = page.locator("tr[data-user] a").first(), user = await link.textContent();
   await link.focus();

@@ -44,7 +44,7 @@ async function list(page, first, second) {
   await shows(page, String(first), "list: those alone");
   await page.reload();
   await shows(page, String(first), "list: the address is a permalink");
-  await page.getByRole("button", { name: "Show jobs without the tag baseline too" }).click();
+  await page.getByRole("button", { name: "Also show jobs without the tag baseline" }).click();
   await shows(page, `${second} ${first}`, "list: without the tag all are there");
   await labels(second, { add_tags: ["starred"] });
   await row(page, second).getByRole("link", { name: "starred" }).waitFor();

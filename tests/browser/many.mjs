@@ -33,7 +33,7 @@ async function compared(page) {
   same(await page.getByRole("link", { name: /^Compare \d/ }).textContent(), "Compare 20 of 25 jobs", "list: the link to compare says how many of those that are ticked it takes");
   await page.getByRole("checkbox", { name: "Select job 1", exact: true }).uncheck();
   await page.getByRole("link", { name: /^Compare \d/ }).click();
-  await page.getByText("Only 20 jobs are compared at a time: 4 of those that were chosen are left out.").waitFor();
+  await page.getByText("Only 20 jobs are compared at a time: 4 of the chosen ones are left out.").waitFor();
   await page.goto(`${origin}/#/groups?by=model.arch&open=%22resnet18%22`);
   same(await page.locator(".group-jobs").getByRole("link", { name: /^Compare \d/ }).textContent(), "Compare 20 of 25 jobs", "groups: so does that of a group");
 }

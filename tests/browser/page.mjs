@@ -337,7 +337,7 @@ async function held(page) {
   await page.getByLabel("Priority", { exact: true }).fill("7");
   await accessible(page, "priority dialog");
   await page.getByRole("button", { name: "Set the priority" }).click();
-  await page.getByText("priority 7, it was 0").first().waitFor();
+  await page.getByText("priority 7, was 0").first().waitFor();
   await api(`/v1/jobs/${first.id}/cancel`, { method: "POST" });
   await jobIn(first.id, "cancelled");
   same((await api(`/v1/jobs/${id}`)).state, "queued", "waiting: it stays held");
@@ -350,7 +350,7 @@ async function held(page) {
   await page.locator("pre", { hasText: "conv" }).waitFor();
   await accessible(page, "outputs");
   await page.getByRole("button", { name: "Delete…" }).click();
-  await page.getByText("Its run directory is deleted for good").waitFor();
+  await page.getByText("Its run directory is deleted permanently").waitFor();
   await page.getByRole("button", { name: "Delete the job" }).click();
   await page.getByRole("heading", { name: "Jobs", exact: true }).waitFor();
   same(new URL(page.url()).hash, "#/?q=behind", "waiting: without it the list is again as it was");

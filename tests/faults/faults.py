@@ -335,7 +335,7 @@ def spool_truncated(lane, number, draw):
     ended = any(b'"type": "run_stop"' in line for line in lane.lines(number))
     os.truncate(path, size)
     if ended:  # which traind may not have read: it starts the run once more, from its last checkpoint
-        return Outcome(cause='without saying how the run went', complete=False)
+        return Outcome(cause='without reporting a result', complete=False)
     return Outcome(attempts=1, complete=False)
 
 

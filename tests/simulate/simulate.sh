@@ -19,13 +19,13 @@ report $? "what was once wrong around the core is found again" "$out"
 if [ "${SIMULATE_MUTANTS:-yes}" = yes ]; then
 # Rows that can be left out unnoticed: another row does the same with a less precise reason, or there is a second chance.
 out=$("$simulate" --mutants 2>&1)
-is "$(sed -n -E 's/^without "(.*)": not found$/\1/p' <<<"$out")" "it was cancelled or held in this moment
+is "$(sed -n -E 's/^without "(.*)": not found$/\1/p' <<<"$out")" "it was cancelled or held meanwhile
 the store cannot be written
 the node has too few slots now, and it has a checkpoint
 it cannot run with fewer workers
-it was to be cancelled" "the other rows of the table are missed when they are left out"
-like "$out" 'without "it is to end, has not run, and Slurm does not answer": seed' "among them cancelling what Slurm never heard of"
-like "$out" 'without "nothing of it gets on any more": seed' "and ending what hangs"
+its cancellation was requested first" "the other rows of the table are missed when they are left out"
+like "$out" 'without "it must end, has not run, and Slurm does not answer": seed' "among them cancelling what Slurm never heard of"
+like "$out" 'without "it makes no progress": seed' "and ending what hangs"
 fi
 
 committed=$(sed -e '1,/begin life/d' -e '/end life/,$d' "$top_srcdir/doc/job-lifecycle.md")

@@ -65,15 +65,15 @@ static int users_act_one(void *context, enum job_action action, struct error *e)
     switch (action) {
     case DO_STORE_CANCELLED:
         return users_store_cancelled(c, e);
-    case DO_STORE_WISH:
+    case DO_STORE_CANCEL_REQUEST:
         return users_store_wish(c, e);
-    case DO_MARK_WISH:
+    case DO_MARK_CANCEL:
         if (c->w->disk_full)
             return users_fail(e, ERR_NO_SPACE);
         c->job->attempts[c->attempt].folder = true;
         c->job->attempts[c->attempt].mark_cancel = true;
         return 0;
-    default: /* DO_TELL_LOOP: it looks for the mark anyway */
+    default: /* DO_WAKE_LOOP: it looks for the mark anyway */
         return 0;
     }
 }

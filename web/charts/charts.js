@@ -20,18 +20,18 @@ import * as f from "../format.js";
 const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 const dark = matchMedia("(prefers-color-scheme: dark)");
 const TABLE_ROWS = 200;
-const MOST_LONELY = 6; // values beside their dots
-const LATER_MS = 5000; // between drawings of a chart that is not on the screen
+const MOST_LONELY = 6; // values shown next to their dots
+const LATER_MS = 5000; // between drawings of a chart that is off screen
 const MARK_COLORS = { checkpoint: "--muted", restart: "--danger", straggler: "--warn", evaluation: "--violet" };
 
-// [[x, y, y2…], …] -> [x, y…] over all x there are, with holes.
+// [[x, y, y2…], …] -> [x, y…] over all x, with holes.
 export const joined = (tables) => uPlot.join(tables);
 
-// Mean over the points around each one: noise goes, and nothing lags behind as in a running mean. reach: points to each side, as many on
-// both, so that a curve begins with its first value. At the end, where none follow, it is the straight line through the points before that
-// tells the value: not the last of them alone, which noise has put anywhere.
+// Smooths by a mean over the points around each one, which does not lag like a running mean. reach: points on each side, the same number on
+// both, so that a curve begins with its first value. Near the end, a straight line fitted to the preceding points is used, because the last
+// point alone is noisy.
 export function smooth(values, reach) {
-  const sums = [[0, 0, 0, 0, 0]]; // of the values so far: how many, x, y, x², xy
+  const sums = [[0, 0, 0, 0, 0]]; // sums over the values so far: count, x, y, x², xy
   values.forEach((y, x) => sums.push(filled(y) ? sums[x].map((sum, k) => sum + [1, x, y, x * x, x * y][k]) : sums[x]));
   const first = values.findIndex(filled), last = values.findLastIndex(filled);
   return values.map((v, i) => {
@@ -42,30 +42,30 @@ export function smooth(values, reach) {
   });
 }
 
-// ------------------------------------------------------------------ what charts of one page share
+// ------------------------------------------------------------------ state shared by the charts of a page
 
 let groups = 0;
 const WHOLE = [1, 2, 5].flatMap((n) => [0, 1, 2, 3, 4, 5, 6, 7].map((e) => n * 10 ** e)).sort((a, b) => a - b);
 const STEPS = { name: "step", format: (x) => Math.round(x).toLocaleString("en-US"), incrs: WHOLE };
 
-// A tick without decimals that say nothing: "0", "60 %".
+// Formats a tick without redundant decimals: "0", "60 %".
 const tick = (text) => text.replace(/\.0+(?!\d)/, "");
 
 export class ChartGroup {
-  // x: {name: "step", format(x) -> words, incrs: [distances of ticks]}; short: its name above the charts, where that is another one;
-  // log: true: a log scale, with a tick at every x that there is; space: pixels from tick to tick at least; ticks(from, to, incr): where they are
+  // x: {name: "step", format(x) -> text, incrs: [tick distances]}; short: a shorter name shown above the charts; log: true: a log scale
+  // with a tick at every x; space: minimum pixels between ticks; ticks(from, to, incr): their positions
   constructor(x = STEPS) {
     this.key = `group-${++groups}`;
     this.charts = new Set();
     this.x = x;
-    this.range = null; // [from, to] where one has zoomed in
+    this.range = null; // zoomed range [from, to]; null: not zoomed
     this.whole = null; // [from, to] of all charts together; null: each has its own
     this.smoothing = 0.5; // 0 to 1
-    this.logX = false; // the x-axis is logarithmic, by the person's choice: what is not above 0 is left out
+    this.logX = false; // logarithmic x-axis, chosen by the user; omits values that are not above 0
     this.zoomed = () => {}; // called with range when it changes
   }
 
-  // The whole that there is to see.
+  // The full range.
   extent() {
     if (this.whole) return this.whole;
     let low = Infinity, high = -Infinity;
@@ -83,7 +83,7 @@ export class ChartGroup {
     this.zoomed(range);
   }
 
-  // factor 0.5: closer; about: the x that stays where it is
+  // factor 0.5: zoom in; about: the x that stays in place
   zoomBy(factor, about) {
     const all = this.extent();
     if (!all) return;
@@ -114,7 +114,7 @@ export class ChartGroup {
   }
 }
 
-// ------------------------------------------------------------------ a chart
+// ------------------------------------------------------------------ chart
 
 function axis(extra) {
   return {
@@ -129,25 +129,25 @@ function axis(extra) {
   };
 }
 
-// Indices of at most `most` of `count` rows, evenly spread, first and last among them.
+// Returns at most `most` indices of `count` rows, evenly spaced, including the first and the last.
 function spread(count, most) {
   if (count <= most) return [...Array(count).keys()];
   return [...Array(most).keys()].map((i) => Math.round((i * (count - 1)) / (most - 1)));
 }
 
 const filled = (v) => v !== null && v !== undefined;
-const lonely = (values) => values?.filter(filled).length === 1; // no line goes through one point
+const lonely = (values) => values?.filter(filled).length === 1; // a line cannot be drawn through one point
 
-// A chart that is not on the screen is drawn when the page has nothing else to do: whoever captures or prints all of the page has it too.
+// Draws a chart that is off screen when the page is idle, so that it is present if the whole page is captured or printed.
 const whenIdle = (work) => (globalThis.requestIdleCallback ? requestIdleCallback(work, { timeout: 1000 }) : setTimeout(work, 100));
 const living = new Set();
 addEventListener("beforeprint", () => living.forEach((chart) => chart.stale && chart.paint()));
-matchMedia("print").addEventListener("change", () => living.forEach((chart) => { // in the width and the colours of the paper, and back
+matchMedia("print").addEventListener("change", () => living.forEach((chart) => { // redraw in the width and colours of the paper, and back
   chart.drop();
   chart.paint();
 }));
 
-// The rows with an x above 0, which alone have a place on a logarithmic axis.
+// The rows with x above 0, which a logarithmic axis requires.
 function above0(data) {
   const from = data.x.findIndex((x) => x > 0), cut = (values) => values?.slice(from < 0 ? values.length : from);
   const all = (columns = {}) => Object.fromEntries(Object.entries(columns).map(([key, values]) => [key, Array.isArray(values) ? cut(values) : values]));
@@ -160,13 +160,13 @@ export class Chart {
     this.group = group;
     this.data = null;
     this.isLog = Boolean(options.startsLog);
-    this.hidden = new Set(); // keys of series that the person switched off
+    this.hidden = new Set(); // keys of series switched off by the user
     this.logChanged = () => {};
     group.charts.add(this);
     living.add(this);
     this.make();
-    this.seen = false; // is on the screen, or near
-    this.waits = false; // is going to be drawn, though it is not
+    this.seen = false; // on screen, or nearly
+    this.waits = false; // will be drawn although it is off screen
     this.look = new IntersectionObserver((entries) => {
       this.seen = entries.at(-1).isIntersecting;
       if (this.seen && this.stale) this.draw();
@@ -198,9 +198,9 @@ export class Chart {
     this.element = h("section", { class: "chart card", "data-chart": id },
       h("header", {}, h("h2", {}, title, unit ? h("span", { class: "unit" }, unit) : null), this.where,
         h("div", { class: "tools" }, this.logButton,
-          document.fullscreenEnabled ? tool("⤢", `${title} on the full screen`, () => this.fullScreen()) : null,
-          tool("csv", `${title} as csv, to download`, () => download(`${this.options.file}.csv`, "text/csv", this.csv())),
-          tool("png", `${title} as png, to download`, () => this.png()))),
+          document.fullscreenEnabled ? tool("⤢", `Show ${title} in full screen`, () => this.fullScreen()) : null,
+          tool("csv", `Download ${title} as csv`, () => download(`${this.options.file}.csv`, "text/csv", this.csv())),
+          tool("png", `Download ${title} as png`, () => this.png()))),
       this.legend, this.box, this.empty, this.note, this.details);
     show(this.box, false);
     show(this.legend, false);
@@ -239,7 +239,7 @@ export class Chart {
     if (this.details.open) this.fillTable();
   }
 
-  // ---------------------------------------------------------------- what is drawn
+  // ---------------------------------------------------------------- drawing
 
   has(series) {
     return Boolean(this.data?.y[series.key]?.some(filled));
@@ -249,7 +249,7 @@ export class Chart {
     return this.options.series.filter((s) => !this.hidden.has(s.key));
   }
 
-  // {series, data, bands} of uPlot: each series as its lines.
+  // Returns uPlot's {series, data, bands}: the lines of each series.
   lines() {
     const { data, options, group } = this, hidden = { show: false };
     const x = data.x, series = [{}], columns = [x], bands = [];
@@ -294,7 +294,7 @@ export class Chart {
     return low === high ? [low - 1, high + 1] : [low, high];
   }
 
-  // What the y-axis spans, of values from low to high.
+  // Returns the range of the y-axis for values from low to high.
   yRange(low, high) {
     if (low === null) return [0, 1];
     if (this.isLog) return [low * 0.9, high * 1.1];
@@ -307,7 +307,7 @@ export class Chart {
     return { space: 34, values: (u, ticks) => ticks.map((t) => (t === null ? "" : tick(this.options.format(t)))) };
   }
 
-  // A tick at every x that there is, where x says so by log; else decades, where the person asks for them.
+  // Places a tick at every x if the axis is log; otherwise at decades if the user chose a logarithmic axis.
   xAxis() {
     const { log, ticks, space, incrs, name, format } = this.group.x, title = { label: name, size: 28, values: (u, at) => at.map((t) => (t === null ? "" : format(t))) };
     if (this.group.logX && !log) return { ...title, space: 40 };
@@ -315,7 +315,7 @@ export class Chart {
     return { ...title, space: space ?? (log ? 30 : 72), incrs, splits, filter: (u, at) => at };
   }
 
-  // Where all of the run is shown.
+  // Whether the whole run is shown.
   whole() {
     const { whole, logX } = this.group;
     return whole && logX ? [Math.max(whole[0], this.data.x[0]), whole[1]] : whole;
@@ -348,7 +348,7 @@ export class Chart {
         setSelect: [(u) => this.selected(u)],
         drawAxes: [(u) => this.drawBehind(u)],
         draw: [(u) => {
-          u.ctx.save(); // uPlot remembers what it has set
+          u.ctx.save(); // uPlot caches the context's state
           this.drawBefore(u);
           this.drawLonely(u);
           u.ctx.restore();
@@ -376,12 +376,12 @@ export class Chart {
       return;
     }
     const { columns, series } = this.lines();
-    if (this.plot.height !== this.box.clientHeight) this.fit(); // what stood beside it at first may have gone
+    if (this.plot.height !== this.box.clientHeight) this.fit(); // an element that was next to it may have been removed
     if (series.length !== this.plot.series.length) this.rebuild();
     else this.plot.setData(columns);
   }
 
-  // Spans (warm-up, a predicted band) and lines (a target), behind the series.
+  // Draws spans (warm-up, a predicted band) and lines (a target) behind the series.
   drawBehind(u) {
     const { ctx, bbox } = u, ratio = devicePixelRatio;
     ctx.save();
@@ -394,7 +394,7 @@ export class Chart {
       const left = u.valToPos(from, "x", true), right = u.valToPos(to, "x", true);
       ctx.fillStyle = css(color) + "1f";
       ctx.fillRect(left, bbox.top, right - left, bbox.height);
-      // A label only where its span holds it; it would name what lies beside the span too.
+      // Draw a label only if it fits within its span; otherwise it would seem to belong to its neighbours.
       const start = Math.max(left, bbox.left) + 5 * ratio, end = Math.min(right, bbox.left + bbox.width);
       if (start + ctx.measureText(label).width > end) continue;
       ctx.fillStyle = css("--muted");
@@ -414,7 +414,7 @@ export class Chart {
     ctx.restore();
   }
 
-  // The value of a series that has but one, beside its dot; above another that is as high.
+  // Draws the value of a series with a single point next to its dot, above any other of the same height.
   drawLonely(u) {
     const { ctx, bbox } = u, ratio = devicePixelRatio, taken = [];
     ctx.font = `600 ${12 * ratio}px ${css("--font")}`;
@@ -428,7 +428,7 @@ export class Chart {
       while (taken.some((other) => Math.abs(other - y) < 14 * ratio)) y += 14 * ratio;
       taken.push(y);
       const left = x + wide + 12 * ratio > bbox.left + bbox.width ? x - wide - 9 * ratio : x + 9 * ratio;
-      ctx.strokeStyle = css("--card"); // lines that go through it leave it readable
+      ctx.strokeStyle = css("--card"); // keeps it readable where lines cross it
       ctx.lineWidth = 4 * ratio;
       ctx.strokeText(words, left, y);
       ctx.fillStyle = css(s.color);
@@ -436,7 +436,7 @@ export class Chart {
     }
   }
 
-  // Events as thin lines with a dot at their foot; where they are close, dots alone.
+  // Draws events as thin lines with a dot at the bottom; where they are dense, only as dots.
   drawBefore(u) {
     const { ctx, bbox } = u, ratio = devicePixelRatio;
     const seen = this.data.marks.filter(({ x }) => x >= u.scales.x.min && x <= u.scales.x.max);
@@ -471,7 +471,7 @@ export class Chart {
     this.group.zoom(range);
   }
 
-  // The chart has the focus: arrows move the cursor, with Shift the window; + and - zoom, 0 shows all.
+  // Keys while the chart has the focus: arrows move the cursor, with Shift the window; + and - zoom, 0 resets.
   press(event) {
     if (!this.plot || event.ctrlKey || event.metaKey || event.altKey) return;
     const { plot, group } = this, at = plot.cursor.idx ?? this.data.x.length - 1;
@@ -505,9 +505,9 @@ export class Chart {
     this.logChanged(isLog);
   }
 
-  // ---------------------------------------------------------------- words
+  // ---------------------------------------------------------------- text
 
-  // The newest value of a series, or that at index i.
+  // Returns the newest value of a series, or the value at index i.
   valueAt(key, i) {
     const values = this.data?.y[key];
     if (!values) return null;
@@ -544,7 +544,7 @@ export class Chart {
         `lowest ${words(low)}, highest ${words(high)}`;
     }).filter(filled);
     return `${title}: ${parts.join("; ") || "no values yet"}. ` +
-      "Arrow keys move the cursor, with Shift the window; plus and minus zoom, 0 shows all.";
+      "Arrow keys move the cursor, with Shift the window; plus and minus zoom, 0 resets the zoom.";
   }
 
   fillTable() {
@@ -558,9 +558,9 @@ export class Chart {
       }))));
   }
 
-  // ---------------------------------------------------------------- to take away
+  // ---------------------------------------------------------------- export
 
-  // All the points there are here.
+  // All points that have been loaded.
   csv(series = this.options.series) {
     const { x = [], y = {} } = this.data ?? {};
     const rows = [[this.group.x.name, ...series.map((s) => s.key)]];
@@ -568,7 +568,7 @@ export class Chart {
     return f.csv(rows);
   }
 
-  // As it is seen, with its title and its legend.
+  // The chart as shown, with its title and legend.
   png() {
     if (!this.plot) return;
     const from = this.plot.ctx.canvas, ratio = devicePixelRatio, head = 30 * ratio;
@@ -588,13 +588,13 @@ export class Chart {
     canvas.toBlob((blob) => download(`${this.options.file}.png`, "image/png", blob));
   }
 
-  // Escape ends it, as everywhere.
+  // Escape ends it.
   fullScreen() {
     if (document.fullscreenElement) document.exitFullscreen();
     else this.element.requestFullscreen().catch(() => {});
   }
 
-  // ---------------------------------------------------------------- life
+  // ---------------------------------------------------------------- life cycle
 
   fit() {
     if (!this.plot) this.draw();

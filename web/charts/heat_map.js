@@ -5,7 +5,7 @@
 import { Chart } from "./charts.js";
 import { h, mark, say } from "../dom.js";
 
-const LOW = 1, HIGH = 1.6; // times the median: from the faintest to the full colour
+const LOW = 1, HIGH = 1.6; // multiples of the median: from the palest to the full colour
 const COLUMNS_IN_TABLE = 16;
 
 const ranksUpTo = (count) => [...Array(count).keys()].map((rank) => ({ key: rank, label: `rank ${rank}` }));
@@ -19,14 +19,14 @@ export class HeatMap extends Chart {
   constructor(options, group) {
     super({ series: [], ...options }, group);
     const steps = [0.06, 0.3, 0.55, 0.8, 1].map((share) => h("i", { style: `--c: var(--c2); opacity: ${share}` }));
-    this.legend.replaceChildren(h("li", { class: "scale" }, "as the others", ...steps, `${HIGH} × or slower`));
+    this.legend.replaceChildren(h("li", { class: "scale" }, "like the others", ...steps, `${HIGH} × or slower`));
   }
 
   get rows() {
     return this.data.rows;
   }
 
-  // Of each step's ranks.
+  // Median of the ranks in each step.
   get medians() {
     if (this.of !== this.rows) [this.of, this.found] = [this.rows, this.rows.map(median)];
     return this.found;
@@ -41,7 +41,7 @@ export class HeatMap extends Chart {
     super.update({ x, y, marks, rows });
   }
 
-  // A file has room for all.
+  // A file can contain all rows.
   csv() {
     return super.csv(ranksUpTo(this.world ?? 0));
   }
@@ -50,7 +50,7 @@ export class HeatMap extends Chart {
     return { series: [{}, { points: { show: false }, paths: () => null }], columns: [this.data.x, this.data.x.map(() => this.world)], bands: [] };
   }
 
-  drawLonely() {} // what one step has is not one value
+  drawLonely() {} // a step has several values
 
   yRange() {
     return [0, Math.max(1, this.world)];

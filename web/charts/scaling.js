@@ -1,5 +1,5 @@
-// How speed grows with workers or nodes: images/s and efficiency of jobs, a line for each batch of a worker, beside the ideal and,
-// on request, what others have published.
+// Scaling with workers or nodes: images/s and efficiency of jobs, with a line for each batch per worker, next to the ideal and, on request,
+// to published results.
 
 import { Chart, ChartGroup } from "./charts.js";
 import { choice, h, say, show } from "../dom.js";
@@ -12,13 +12,14 @@ const BY = {
   nodes: { words: "Nodes", one: "node", many: "nodes", of: (run) => run.nodes },
 };
 
-// ResNet-50 on ImageNet with CPUs, two workers a node. One node of SURFsara's: its share of 16,400 images/s at the 81 % it states.
+// ResNet-50 on ImageNet with CPUs, two workers per node. SURFsara's single-node speed is its share of 16,400 images/s at the stated
+// efficiency of 81 %.
 const PUBLISHED = [
   { key: "surfsara", label: "SURFsara and Intel 2018, 2 x 8160 per node", source: "ResNet-50 BKM: 16,400 images/s on 256 nodes, 81 % efficiency",
     points: [{ nodes: 1, workers: 2, rate: 16400 / 256 / 0.81 }, { nodes: 256, workers: 512, rate: 16400 }] },
 ];
 
-// What can be laid beside, by its name in the address.
+// Results that can be shown for comparison, by their name in the address.
 const BESIDE = {
   published: { words: "Published figures", lines: PUBLISHED.map((one) => ({ ...one, color: "--violet", points: true, at: one.points })),
     note: PUBLISHED.map(({ label, source }) => `${label}: ${source}.`).join(" ") },
@@ -28,15 +29,15 @@ const BESIDE = {
 
 const batchOf = (job) => job.plan.global_batch / job.plan.world_size;
 
-// [{nodes, workers, batch, rate}] of the jobs that have a speed, in order of their batch.
+// Returns [{nodes, workers, batch, rate}] of the jobs that have a speed, ordered by batch.
 function runsOf(jobs) {
   return jobs.filter((job) => job.plan?.world_size && job.plan.global_batch && job.images_per_sec > 0)
     .map((job) => ({ nodes: job.spec?.cluster?.nodes ?? 1, workers: job.plan.world_size, batch: batchOf(job), rate: job.images_per_sec }))
     .sort((a, b) => a.batch - b.batch);
 }
 
-// {x: counts, best: {batch: {x: rate}}, one: speed of one worker or node as the fewest have it}; null: all have as many of them.
-// Efficiency is measured against the best run with the fewest, whatever its batch.
+// Returns {x: counts, best: {batch: {x: rate}}, one: speed per worker or node of the smallest run}, or null if all runs have the same size.
+// Efficiency is relative to the best of the smallest runs, whatever its batch.
 function scaling(runs, by) {
   const x = [...new Set(runs.map(by))].sort((a, b) => a - b), best = new Map();
   if (x.length < 2) return null;
@@ -66,7 +67,7 @@ function dataOf({ x, best, one }, by, references) {
 }
 
 export class ScalingCards {
-  // set(name, value): keeps the choices in the address
+  // set(name, value): stores a choice in the address
   constructor({ by, beside }, set) {
     this.by = by in BY ? by : "workers";
     this.beside = new Set(beside);
@@ -119,7 +120,7 @@ export class ScalingCards {
     const data = found ? dataOf(found, by, references) : { x: [], rate: {}, share: {} };
     this.fill(this.speed, [{ key: "ideal", label: "ideal", color: "--c8", dash: [6, 4] }, ...lines, ...references], { x: data.x, y: data.rate });
     this.fill(this.share, [...lines, ...references], { x: data.x, y: data.share, lines: found ? [{ y: 1, label: "" }] : [] });
-    say(this.note, found ? this.words(found.x[0], found.x[0] === 1 ? single : many, beside) : `All of these jobs have as many ${many}.`);
+    say(this.note, found ? this.words(found.x[0], found.x[0] === 1 ? single : many, beside) : `All of these jobs have the same number of ${many}.`);
   }
 
   fill(chart, series, data) {
@@ -132,7 +133,7 @@ export class ScalingCards {
   words(fewest, name, beside) {
     const others = this.differences.map((d) => d.pointer)
       .filter((pointer) => !/^\/(name|cluster\/.*|priority|restart\/.*|checkpoint\/.*|batch_per_worker|global_batch|accumulate_steps)$/.test(pointer));
-    return `The ideal is the best speed on ${f.count(fewest)} ${name}, multiplied.` +
+    return `The ideal is the best speed on ${f.count(fewest)} ${name}, scaled linearly.` +
       (others.length ? ` These runs differ in more than their size: ${others.map(keyWords).join(", ")}.` : "") +
       beside.map(({ note }) => ` ${note}`).join("");
   }

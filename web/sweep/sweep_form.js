@@ -1,12 +1,12 @@
-// A sweep's document as a form, which follows the JSON beside it and is followed by it.
+// A form for a sweep's document, kept in sync with the JSON next to it.
 
 import { h, say, show } from "../dom.js";
 import { equal, keyWords, plainObject } from "../job_document.js";
 
 const METRICS = ["top1", "top5", "loss", "images_per_sec", "ttt_seconds"];
-const METHODS = { grid: "every combination", random: "points drawn at random", halving: "all on a small budget, the best on larger ones" };
+const METHODS = { grid: "every combination", random: "points drawn at random", halving: "all points on a small budget, the best on larger ones" };
 
-// "0.1, 0.2", "cosine, poly" or "0.01 to 1 log": what it means in the document.
+// Parses "0.1, 0.2", "cosine, poly" or "0.01 to 1 log" to the form used in the document.
 function readValues(text) {
   const [, min, max, more] = /^\s*(\S+)\s+to\s+(\S+?)((?:\s+(?:log|integer))*)\s*$/.exec(text) ?? [];
   if (min !== undefined && [min, max].every((x) => Number.isFinite(Number(x))))
@@ -29,7 +29,8 @@ function writeValues(values) {
   return Array.isArray(values) ? values.map((x) => (plain(x) ? x : JSON.stringify(x))).join(", ") : "";
 }
 
-// fields: of the job's schema. changed(document) as someone types.  {element, update(document, or null where the JSON is none)}
+// fields: of the job's schema. changed(document) is called while typing. Returns {element, update(document, or null if the JSON is
+// invalid)}
 export function sweepForm(fields, changed) {
   let document = {};
   const take = (key, value) => {
@@ -60,7 +61,7 @@ export function sweepForm(fields, changed) {
   const samplesField = field("Samples", samples, "points to draw"), samplingField = field("Sampling", sampling, "halton: points spread evenly"), budgetFields = h("div", { class: "fields" },
     field("Budget in", unit, "unit of the budget"), field("Least", least, "of the first rung"), field("Most", most, "of the last rung"), field("Eta", eta, "factor between rungs: more budget, fewer points"));
 
-  // The rows are the parameters' state: one that is being typed has no key yet.
+  // The rows hold the state of the parameters, because one being typed has no key yet.
   const row = (key, values) => {
     const keyInput = h("input", { value: key && keyWords(key), list: keys.id, autocomplete: "off", spellcheck: "false", placeholder: "lr.base", "aria-label": "Key", oninput: () => tell() });
     const valuesInput = h("input", { value: writeValues(values), autocomplete: "off", spellcheck: "false", placeholder: "0.05, 0.1, 0.2", "aria-label": "Values", oninput: () => tell() });
@@ -72,9 +73,9 @@ export function sweepForm(fields, changed) {
   const tell = () => take("parameters", read());
   const add = h("button", { type: "button", onclick: () => { rows.append(row("", [])); rows.lastChild.firstChild.focus(); } }, "Add a key");
   const base = h("p", { class: "help" });
-  const element = h("section", { class: "card sweep-form" }, field("Name", name, "what the sweep is called"), h("h2", {}, "Keys to vary"), keys, rows,
+  const element = h("section", { class: "card sweep-form" }, field("Name", name, "name of the sweep"), h("h2", {}, "Keys to vary"), keys, rows,
     h("p", { class: "help" }, "Values separated by commas, or a range: 0.01 to 1 log"), h("div", {}, add),
-    h("div", { class: "fields" }, field("Method", method, Object.entries(METHODS).map((pair) => pair.join(": ")).join("; ")), field("Metric", metric, "what the trials are ranked by"),
+    h("div", { class: "fields" }, field("Method", method, Object.entries(METHODS).map((pair) => pair.join(": ")).join("; ")), field("Metric", metric, "used to rank the trials"),
       samplesField, samplingField, field("Parallel jobs", together, "how many run at the same time")), budgetFields, base);
 
   const put = (input, value) => {

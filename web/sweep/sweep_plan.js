@@ -1,4 +1,4 @@
-// The jobs and the cost of a sweep, asked of the daemon as its document is typed.
+// Jobs and cost of a sweep, requested from the daemon while its document is typed.
 
 import { post, Problem, words } from "../api.js";
 import { h, say, show } from "../dom.js";
@@ -22,7 +22,7 @@ function facts(plan) {
   ].filter(([, text]) => text);
 }
 
-// {element, ask(document, or null where the JSON is none), stop()}
+// {element, ask(document, or null if the JSON is invalid), stop()}
 export function sweepPlan() {
   const list = h("dl", { class: "facts" }), warnings = h("ul", { class: "warnings" }), hint = h("p", { class: "quiet" }), body = h("tbody");
   const table = h("div", { class: "scroll", role: "group", tabindex: 0, "aria-label": "The rungs" },

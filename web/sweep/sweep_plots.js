@@ -1,11 +1,11 @@
-// Pictures of a sweep's trials, on canvas: a scatter, and parallel coordinates that one brushes. Everything in them is also in the
-// table beside them and in the number fields below, which do the same as the brush.
+// Plots of a sweep's trials on canvas: a scatter plot, and parallel coordinates with brushes. All their contents are also in the table next
+// to them, and the number fields below do the same as the brushes.
 
 import { download, h, mark, say } from "../dom.js";
 import { number } from "../format.js";
 
 const dark = matchMedia("(prefers-color-scheme: dark)"), paper = matchMedia("print");
-// Colours are asked for once: each question would lay out anew what has changed on the page meanwhile.
+// Caches colours: each query of a computed style would force a layout.
 const colours = new Map();
 for (const look of [dark, paper]) look.addEventListener("change", () => colours.clear());
 function css(name) {
@@ -13,9 +13,9 @@ function css(name) {
   return colours.get(name);
 }
 
-// ------------------------------------------------------------------ an axis
+// ------------------------------------------------------------------ axis
 
-// The values of one key: numbers on a scale, or words (and true, false, null) in rows. log: of numbers above 0 only.
+// The values of one key: numbers on a scale, or words (and true, false, null) in rows. log: only for numbers above 0.
 export function axisOf(name, values, wantsLog = false) {
   const known = values.filter((v) => v !== null && v !== undefined);
   const numeric = known.length > 0 && known.every((v) => typeof v === "number");
@@ -26,7 +26,7 @@ export function axisOf(name, values, wantsLog = false) {
 export const wordOf = (value) => (typeof value === "string" ? value : JSON.stringify(value ?? null));
 export const canBeLog = (values) => values.every((v) => v === null || (typeof v === "number" && v > 0)) && values.some((v) => v > 0);
 
-// Where a value stands, 0 to 1; null: nowhere.
+// Position of a value, 0 to 1; null: none.
 export function placeOf(axis, value) {
   if (axis.words) {
     const i = axis.words.indexOf(wordOf(value));
@@ -37,13 +37,13 @@ export function placeOf(axis, value) {
   return axis.max === axis.min ? 0.5 : (scale(value) - scale(axis.min)) / (scale(axis.max) - scale(axis.min));
 }
 
-// The number at a place.
+// Inverse of placeOf.
 export function valueAtPlace(axis, place) {
   if (axis.log) return axis.min * (axis.max / axis.min) ** place;
   return axis.min + place * (axis.max - axis.min);
 }
 
-// [[place, words], …]: round numbers (as axis.format says them), decades where the axis is logarithmic, or all words.
+// Returns [[place, words], …]: round numbers (formatted by axis.format), decades if the axis is logarithmic, or all words.
 function ticksOf(axis, most = 5) {
   if (axis.words) return axis.words.map((word) => [placeOf(axis, word === "null" ? null : parsed(word)), word]);
   const { format = number } = axis;
@@ -68,15 +68,15 @@ function rounds({ min, max }, most) {
   return list;
 }
 
-// ------------------------------------------------------------------ a picture
+// ------------------------------------------------------------------ canvas
 
-// paint(ctx, width, height) draws in CSS pixels; it is called anew when size or colours change, and for the file.
+// paint(ctx, width, height) draws in CSS pixels. It is called again when size or colours change, and for the file.
 class Picture {
   constructor({ id, title, paint }) {
     this.paint = paint;
     this.canvas = h("canvas", { role: "img" });
     this.reading = h("span", { class: "where" });
-    this.tools = h("div", { class: "tools" }, h("button", { type: "button", class: "tool", "aria-label": `${title} as png, to download`, onclick: () => this.save(`${id}.png`) }, "png"));
+    this.tools = h("div", { class: "tools" }, h("button", { type: "button", class: "tool", "aria-label": `Download ${title} as png`, onclick: () => this.save(`${id}.png`) }, "png"));
     this.controls = h("div", { class: "controls" });
     this.element = h("section", { class: "chart card picture", "data-chart": id },
       h("header", {}, h("h2", {}, title), this.reading, this.tools), this.controls, h("div", { class: "canvas" }, this.canvas));
@@ -135,8 +135,8 @@ function line(ctx, x1, y1, x2, y2) {
 
 // ------------------------------------------------------------------ colours
 
-// From poor to good, away from the ground: the best stands out most. As in "cividis": it reads the same for every kind of colour vision
-// and in grey.
+// From poor to good, increasing in contrast so that the best stands out. As in "cividis", it looks the same with every kind of colour
+// vision and in grey.
 const SCALE = { light: ["#958f5f", "#807d68", "#666970", "#31446b", "#00204c"], dark: ["#4d6fa8", "#6b7a94", "#9a9a8f", "#cdbb6d", "#ffe945"] };
 function shade(goodness) {
   const list = SCALE[dark.matches && !paper.matches ? "dark" : "light"], at = Math.max(0, Math.min(1, goodness)) * (list.length - 1), i = Math.min(list.length - 2, Math.floor(at));
@@ -144,14 +144,15 @@ function shade(goodness) {
   return `rgb(${channel(1)} ${channel(3)} ${channel(5)})`;
 }
 
-// ------------------------------------------------------------------ scatter
+// ------------------------------------------------------------------ scatter plot
 
 const EDGE = { left: 62, right: 16, top: 12, bottom: 40 };
 
-// update({x: axis, y: axis, points: [{x, y, words, goodness, faint, best, open}]}): y null: no result, a cross at the foot. opened(point) on a click.
+// update({x: axis, y: axis, points: [{x, y, words, goodness, faint, best, open}]}): y null: no result, drawn as a cross at the bottom.
+// opened(point) is called on a click.
 export function scatter(id, title, opened) {
   let data = null, under = null;
-  // Of points and ticks alike. At all ends there is room for a dot.
+  // Position of points and ticks, leaving space for a dot at both ends.
   const across = (place, width) => EDGE.left + 14 + place * (width - EDGE.left - EDGE.right - 28);
   const down = (place, height) => height - EDGE.bottom - 8 - place * (height - EDGE.top - EDGE.bottom - 16);
   const at = (point, width, height) => {
@@ -242,10 +243,11 @@ export function scatter(id, title, opened) {
 
 // ------------------------------------------------------------------ parallel coordinates
 
-const NEAR = 26; // px from an axis that a brush begins in
+const NEAR = 26; // px from an axis within which a brush can begin
 const TOP = 34, FOOT = 18;
 
-// update({axes, lines: [{values, goodness, faint, best}], brushes: Map(name -> [low place, high place])}). brushed(axis, [low, high] or null) as one drags.
+// update({axes, lines: [{values, goodness, faint, best}], brushes: Map(name -> [low place, high place])}). brushed(axis, [low, high] or
+// null) is called while dragging.
 export function parallel(id, title, brushed) {
   let data = null, drag = null;
   const xOf = (i, width) => {
@@ -283,7 +285,7 @@ export function parallel(id, title, brushed) {
     const right = i === data.axes.length - 1;
     for (const [place, words] of ticksOf(axis, 4)) {
       const y = yOf(place, height), wide = ctx.measureText(words).width;
-      ctx.fillStyle = css("--card"); // lines run to just these places, and through words
+      ctx.fillStyle = css("--card"); // keep text readable where lines cross it
       ctx.fillRect(right ? x - wide - 10 : x + 5, y - 8, wide + 5, 16);
       ctx.fillStyle = css("--muted");
       line(ctx, x - 3, y, x + 3, y);
@@ -320,7 +322,7 @@ export function parallel(id, title, brushed) {
     if (drag.moved) brushed(drag.axis, [Math.min(drag.from, to), Math.max(drag.from, to)]);
   });
   const release = () => {
-    if (drag && !drag.moved) brushed(drag.axis, null); // a click on an axis takes its brush away
+    if (drag && !drag.moved) brushed(drag.axis, null); // a click on an axis removes its brush
     drag = null;
   };
   canvas.addEventListener("pointerup", release);

@@ -1,4 +1,4 @@
-// Several jobs side by side: #/compare?ids=1,2,3&x=epoch&hide=2&base=1&scaling=nodes&published=1&simulated=1
+// Comparison of several jobs: #/compare?ids=1,2,3&x=epoch&hide=2&base=1&scaling=nodes&published=1&simulated=1
 
 import { get, waiting } from "../api.js";
 import { Chart, ChartGroup, joined } from "../charts/charts.js";
@@ -12,9 +12,9 @@ import { watch } from "../live.js";
 import { href, setQuery } from "../place.js";
 import { keyWords, writeText } from "../job_document.js";
 
-const POINTS = 1000; // of a series
+const POINTS = 1000; // per series
 
-// ------------------------------------------------------------------ the charts
+// ------------------------------------------------------------------ charts
 
 const WHOLE = [1, 2, 5].flatMap((n) => [0, 1, 2, 3, 4, 5, 6, 7].map((e) => n * 10 ** e)).sort((a, b) => a - b);
 const X = {
@@ -33,7 +33,7 @@ const CHARTS = [
 const called = (job) => `${job.id} ${job.name ?? ""}`.trim();
 const DASHES = [undefined, undefined, undefined, [7, 4], [2, 3], [9, 3, 2, 3], [12, 4], [4, 4]];
 
-// Colour and dash by the place in the list: eight of each, so that colour alone never tells two apart that are far from each other.
+// Colour and dash by position in the list: eight of each, so that distant jobs never differ in colour only.
 const look = (i) => ({ color: `--c${(i % 8) + 1}`, dash: i < 8 ? DASHES[i] : [3 + (i % 5), 3] });
 
 function seriesOf(jobs, chart, hidden) {
@@ -41,7 +41,7 @@ function seriesOf(jobs, chart, hidden) {
     .filter((_, i) => !hidden.has(jobs[i].id));
 }
 
-// {x, y: {job1: […], …}} of one metric of the jobs that are shown
+// {x, y: {job1: […], …}} of one metric for the visible jobs
 function chartData(jobs, chart, x, hidden) {
   const tables = jobs.filter((job) => !hidden.has(job.id)).map((job) => {
     const source = chart.evals ? columns(job.evals) : job.series;
@@ -69,7 +69,7 @@ function bestOf(jobs, value, sign) {
   return sign === 0 || values.length < 2 || new Set(values).size < 2 ? null : sign > 0 ? Math.max(...values) : Math.min(...values);
 }
 
-// How far a value is from that of the job that all are compared with: "+1.20 pp" of a percentage, "+12 %" of others.
+// Difference from the base job: "+1.20 pp" for a percentage, "+12 %" for others.
 export function deltaWords(value, base, format) {
   if (value === null || base === null || (format !== f.percent && !base)) return "";
   const delta = format === f.percent ? 100 * (value - base) : (100 * (value - base)) / Math.abs(base);
@@ -80,14 +80,14 @@ export function deltaWords(value, base, format) {
 const scroll = (label, table) => h("div", { class: "scroll wide", role: "group", tabindex: 0, "aria-label": label }, table);
 const tool = (words, label, work) => h("button", { type: "button", class: "tool", "aria-label": label, onclick: work }, words);
 
-// toggled(id): shown in the charts or not; based(id): what the others are compared with, null: nothing
+// toggled(id): show or hide in the charts; based(id): job to compare with, null: none
 function resultsCard(toggled, based) {
   const head = h("tr"), body = h("tbody");
   const select = h("select", { onchange: () => based(Number(select.value) || null) });
   let rows = [], known = "";
   const names = ["Job", "State", ...RESULTS.map(([name]) => name)];
   const element = h("section", { class: "card results" }, h("header", {}, h("h2", {}, "Results"), h("label", { class: "quiet" }, "Baseline ", select),
-    tool("csv", "Results as csv, to download", () => download("results.csv", "text/csv", f.csv([["id", "name", "tags", "note", ...names.slice(1)], ...rows])))),
+    tool("csv", "Download the results as csv", () => download("results.csv", "text/csv", f.csv([["id", "name", "tags", "note", ...names.slice(1)], ...rows])))),
     scroll("Results", h("table", {}, h("thead", {}, head), body)));
   const row = (job, i, jobs, told, hidden, base) => {
     const tick = h("input", { type: "checkbox", checked: !hidden.has(job.id), "aria-label": `Show job ${job.id} in the charts`, "data-job": job.id, onchange: () => toggled(job.id) });
@@ -106,7 +106,7 @@ function resultsCard(toggled, based) {
       }));
   };
   const update = (jobs, hidden, baseId) => {
-    // A column that says of all jobs that they succeeded says nothing.
+    // Omit the state column if all jobs succeeded.
     mark(element, "data-states", jobs.some((job) => job.state !== "succeeded"));
     const base = jobs.find((job) => job.id === baseId), choices = [["", "none"], ...jobs.map((job) => [job.id, called(job)])];
     if (select.dataset.of !== JSON.stringify(choices)) select.replaceChildren(...choices.map(([value, words]) => h("option", { value }, words)));
@@ -116,7 +116,7 @@ function resultsCard(toggled, based) {
     const text = JSON.stringify([rows, [...hidden], base?.id]);
     if (text === known) return;
     known = text;
-    const told = RESULTS.filter(([, value]) => jobs.some((job) => (value(job) ?? null) !== null)); // what no job has takes no room
+    const told = RESULTS.filter(([, value]) => jobs.some((job) => (value(job) ?? null) !== null)); // omit rows that no job has
     head.replaceChildren(h("th", { scope: "col" }, "Shown"), h("th", { scope: "col" }, "Job"), h("th", { scope: "col", class: "state" }, "State"),
       ...told.map(([name]) => h("th", { scope: "col", class: "num" }, name)));
     body.replaceChildren(...jobs.map((job, i) => row(job, i, jobs, told, hidden, base)));
@@ -129,7 +129,7 @@ function differencesCard() {
   let rows = [];
   const table = scroll("Differences", h("table", {}, h("thead", {}, head), body));
   const element = h("section", { class: "card differences" }, h("header", {}, h("h2", {}, "Differences"),
-    tool("csv", "Differences as csv, to download", () => download("differences.csv", "text/csv", f.csv(rows)))), none, table);
+    tool("csv", "Download the differences as csv", () => download("differences.csv", "text/csv", f.csv(rows)))), none, table);
   const update = (jobs, differences) => {
     rows = [["key", ...jobs.map((job) => `job ${job.id}`)], ...differences.map(({ pointer, values }) => [keyWords(pointer), ...values.map(writeText)])];
     show(none, !differences.length);
@@ -141,18 +141,18 @@ function differencesCard() {
   return { element, update };
 }
 
-// What the runs were computed with, where that is not the same: {differences, unknown} of the answer.
+// Differences between the programs, hardware and data of the runs: {differences, unknown} of the answer.
 function runsCard() {
   const head = h("tr"), body = h("tbody"), told = h("p", { class: "quiet" });
   let rows = [];
   const table = scroll("Differences of their runs", h("table", {}, h("thead", {}, head), body));
-  const csvTool = tool("csv", "Differences of their runs as csv, to download", () => download("runs.csv", "text/csv", f.csv(rows)));
+  const csvTool = tool("csv", "Download the differences of the runs as csv", () => download("runs.csv", "text/csv", f.csv(rows)));
   const element = h("section", { class: "card differences runs" }, h("header", {}, h("h2", {}, "Computed with"), csvTool), table, told);
   const update = (jobs, { differences, unknown }) => {
     rows = [["what", ...jobs.map((job) => `job ${job.id}`), "may change bits"], ...differences.map(({ what, values, may_change_bits: may }) => [what, ...values, may])];
     show(table, differences.length > 0);
     show(csvTool, differences.length > 0);
-    const missing = unknown.length ? `Nothing was noted of the ${unknown.length === 1 ? "run of job" : "runs of the jobs"} ${unknown.join(", ")}.` : "";
+    const missing = unknown.length ? `Nothing was recorded about the ${unknown.length === 1 ? "run of job" : "runs of jobs"} ${unknown.join(", ")}.` : "";
     const same = !differences.length && unknown.length + 1 < jobs.length ? "No difference recorded in programs, hardware or data. " : "";
     told.textContent = same + missing;
     show(told, told.textContent !== "");
@@ -163,7 +163,7 @@ function runsCard() {
   return { element, update };
 }
 
-// ------------------------------------------------------------------ the page
+// ------------------------------------------------------------------ page
 
 function idsOf(query) {
   const ids = (query.get("ids") ?? "").split(",").map(Number).filter((id) => Number.isSafeInteger(id) && id > 0);
@@ -205,7 +205,7 @@ class Page {
     const other = h("a", { class: "button", href: "#/compare" }, "Other jobs");
     main.replaceChildren(h("div", { class: "title" }, h("h1", { tabindex: -1 }, `Compare ${this.ids.length === 1 ? "job" : "jobs"} ${this.ids.join(", ")}`),
       h("div", { class: "actions" }, this.axis.element, other)),
-      ...(this.left ? [h("p", { class: "lead" }, `Only ${MOST_COMPARED} jobs are compared at a time: ${this.left} of those that were chosen ${this.left === 1 ? "is" : "are"} left out.`)] : []), this.wait, this.content);
+      ...(this.left ? [h("p", { class: "lead" }, `Only ${MOST_COMPARED} jobs are compared at a time: ${this.left} of the chosen ones ${this.left === 1 ? "is" : "are"} left out.`)] : []), this.wait, this.content);
   }
 
   async look(signal) {
@@ -213,7 +213,7 @@ class Page {
     await Promise.all(jobs.map(async (summary) => {
       const known = this.loaded.get(summary.id);
       if (known && ended(known) && known.state === summary.state && known.attempt === summary.attempt) {
-        Object.assign(known, { name: summary.name, tags: summary.tags, note: summary.note }); // which change in what has ended too
+        Object.assign(known, { name: summary.name, tags: summary.tags, note: summary.note }); // these may change even after the end
         return;
       }
       const [job, series, { evals }] = await Promise.all([get(`/v1/jobs/${summary.id}`, signal),
@@ -236,7 +236,7 @@ class Page {
     this.scaling.update(jobs, this.given);
     const data = CHARTS.map((kind) => chartData(jobs, kind, this.x, this.hidden));
     const low = Math.min(...data.map(({ x }) => x[0] ?? Infinity)), high = Math.max(...data.map(({ x }) => x.at(-1) ?? -Infinity));
-    this.group.whole = low < high ? [low, high] : null; // one evaluation is a point at its place, not the middle of an axis of its own
+    this.group.whole = low < high ? [low, high] : null; // a single evaluation is a point at its x, not in the middle of its own axis
     CHARTS.forEach((kind, i) => {
       const series = seriesOf(jobs, kind, this.hidden), keys = series.map((s) => s.key + s.label).join();
       if (this.charts[i].keys !== keys) this.charts[i].setSeries(series);

@@ -20,14 +20,14 @@ const valueWords = (value, by) => (value === null ? (by === "tag" ? "without tag
 const count = (group, ...states) => states.reduce((sum, state) => sum + (group.states[state] ?? 0), 0);
 const numbersOf = (group) => [group.jobs, count(group, ...ACTIVE), count(group, "succeeded"), count(group, "failed"), count(group, "cancelled"), group.best?.top1 ?? null, group.mean_ttt_seconds, group.images];
 
-// The filters as the API takes them.
+// The filters in the API's form.
 function filtersOf({ q, tag }) {
   return { q: q || null, tag: tag || null };
 }
 const listOf = ({ q, tag }) => href("/", { q, tag });
 const path = (query) => `/v1/jobs${href("", query).slice(1)}`;
 
-// The query of the jobs of one group; null: it cannot be asked for (those without tags).
+// The query for the jobs of one group; null: impossible (jobs without tags).
 function jobsOf(settings, value) {
   const filters = filtersOf(settings);
   if (settings.by !== "tag") return { ...filters, where: `${settings.by}=${JSON.stringify(value)}` };
@@ -56,7 +56,7 @@ function jobsRow({ jobs, total }, query) {
       jobs.length > 1 ? h("a", { class: "button", href: href("/compare", { ids: jobs.map((job) => job.id).join(",") }) }, compareWords(total)) : null, all)));
 }
 
-// What the groups are made by: tags, or a key of the document, with those of the daemon's schema offered.
+// The grouping: by tag, or by a key of the document, with suggestions from the daemon's schema.
 function byField(settings, changed) {
   const keys = h("datalist", { id: "group-keys" }, h("option", { value: "tag" }));
   const input = h("input", { list: "group-keys", value: settings.by, autocapitalize: "off", spellcheck: "false", "aria-describedby": "group-problem" });
@@ -86,7 +86,7 @@ export function mount(main, { query, heading }) {
   const narrowed = settings.tag && `with the tag ${settings.tag}`;
   const wait = notice("Loading the groups…"), none = notice("No jobs match.");
   let known = "", rows = [];
-  const save = h("button", { type: "button", class: "tool", "aria-label": "Groups as csv, to download", onclick: () => download("groups.csv", "text/csv", f.csv(rows)) }, "csv");
+  const save = h("button", { type: "button", class: "tool", "aria-label": "Download the groups as csv", onclick: () => download("groups.csv", "text/csv", f.csv(rows)) }, "csv");
   const table = h("section", { class: "card" }, h("header", {}, h("h2", {}, "Groups"), save), h("div", { class: "scroll wide", role: "group", tabindex: 0, "aria-label": "Groups" }, h("table", { class: "groups" },
     h("caption", { class: "hidden" }, "Jobs in groups"), h("thead", {}, h("tr", {}, ...COLUMNS.map(([text, kind]) => h("th", { scope: "col", class: kind }, text)))), body)));
   const more = moreButton("Show more groups", body, () => change({ shown: settings.shown + PAGE }));

@@ -1,4 +1,4 @@
-// One job (#/jobs/3). In the address: x, logx, smooth, from, to, log of the charts; find, attempt of the log.
+// Page of one job (#/jobs/3). In the address: x, logx, smooth, from, to, log of the charts; find, attempt of the log.
 
 import { get, post, waiting, words } from "../api.js";
 import { badge, h, mark, meter, notice, say, setBadge, setMeter, show } from "../dom.js";
@@ -16,22 +16,22 @@ import { noticesCard } from "./job_notices.js";
 import { outputs } from "./job_outputs.js";
 import { provenanceCard } from "./job_provenance.js";
 
-const PERIOD_MS = 1500; // between looks
-const LIVE_MS = 250; // between what the stream tells of steps being shown
+const PERIOD_MS = 1500; // between polls
+const LIVE_MS = 250; // between displays of steps reported by the stream
 
 const optimizerWords = (o) => [o.name, ["sgd", "lars", "rmsprop"].includes(o.name) && `momentum ${o.momentum}`,
   `weight decay ${o.weight_decay}`].filter(Boolean).join(", ");
 
-// What is not as in plain fp32; null where nothing is.
+// Differences from plain fp32; null if there are none.
 const precisionWords = ({ precision = "fp32", loss_scale: scale = 1, comm = {} }) => {
   const more = [scale !== 1 && `loss scale ${scale}`, comm.dtype && comm.dtype !== "fp32" && `gradients summed in ${comm.dtype}`].filter(Boolean);
   return precision === "fp32" && !more.length ? null : [precision, ...more].join(", ");
 };
 
-// "224 × 224", of several sizes the list or the ramp as it was written
+// "224 × 224"; for several sizes, the list or the ramp as written
 const sizeWords = (size) => (typeof size === "number" ? `${size} × ${size}` : JSON.stringify(size));
 
-// Model, data and what became of the job, beside its plan.
+// Model, data and origin of the job, shown next to its plan.
 function about(job) {
   const { spec = {} } = job;
   return [
@@ -42,7 +42,7 @@ function about(job) {
     ["Gradients", job.gradients?.message],
     ["Submitted", job.created_at && f.date(job.created_at)],
     ["By", job.submitted_by && submitter(job)],
-    ["Imported", job.imported_from && `job ${job.imported_from.job} of another daemon${job.imported_from.submitted_by ? `, there of ${job.imported_from.submitted_by}` : ""}, ${f.date(job.imported_from.imported_at)}`],
+    ["Imported", job.imported_from && `job ${job.imported_from.job} of another daemon${job.imported_from.submitted_by ? `, submitted there by ${job.imported_from.submitted_by}` : ""}, ${f.date(job.imported_from.imported_at)}`],
     ["Reproduces", spec.reproduces && `job ${spec.reproduces}`],
     ["Priority", job.priority !== 0 && `${job.priority}`],
     ["Started", job.started_at && f.date(job.started_at)],
@@ -50,8 +50,8 @@ function about(job) {
   ].filter(([, value]) => value);
 }
 
-// With its learning rate and, for a job that waits, what is predicted from the speeds measured since it was submitted. The data need not
-// be counted again; where there is none of a kind the plan says 0, and a document null. null: it cannot be planned any more.
+// Plans the job again, with its learning rate and, if it is waiting, predictions from speeds measured since it was submitted. The data need
+// not be counted again; a missing count is 0 in the plan and null in a document. null: it can no longer be planned.
 async function planAnew({ spec, plan, state }) {
   const data = { ...spec.data, train_images: plan.train_images || null, eval_images: plan.eval_images || null };
   try {
@@ -77,7 +77,7 @@ function planCard() {
   return { element, update };
 }
 
-// Of a job that waits on the daemon's machine.
+// For a job waiting on the daemon's machine.
 const placeWords = (job) => (job.queue_position ? `, place ${job.queue_position} of ${job.queue_length} in the queue` : "");
 
 export function mount(main, { params, query, heading }) {
@@ -110,7 +110,7 @@ export function mount(main, { params, query, heading }) {
   const buttons = h("div", { class: "actions" }, ...actions.elements);
   const content = h("div", { class: "stack", hidden: true }, bar.element, numbers.element, charts.element, columns, written.element, provenance.element, log.element);
   plan.element.append(took);
-  // Of a job that has not begun there is nothing yet but its plan.
+  // Before a job has begun, there is nothing but its plan.
   const arrange = (begun) => {
     for (const element of [bar.element, numbers.element, took, charts.element, written.element, log.element]) show(element, begun);
   };
@@ -141,7 +141,7 @@ export function mount(main, { params, query, heading }) {
     say(took, tookWords(job));
   };
 
-  // The stream tells each step: the numbers move at once, the charts at the next look.
+  // The stream reports each step: the numbers change at once, the charts at the next poll.
   let timer = 0;
   const deafen = hear((event) => {
     if (event.job !== id || event.type !== "step" || !job || ended(job)) return;
@@ -149,7 +149,7 @@ export function mount(main, { params, query, heading }) {
     timer ||= setTimeout(() => { timer = 0; tell(); }, LIVE_MS);
   });
 
-  // Removed, or never there: nothing is left to be done with it, nor to be asked for.
+  // Removed, or never existed: nothing can be done with it.
   const gone = () => {
     look.stop();
     deafen();
@@ -177,7 +177,7 @@ export function mount(main, { params, query, heading }) {
     say(slow, all.filter((e) => e.type === "straggler" && e.attempt === job.attempt).slice(-3).map(stragglerWords).join("\n"));
     await Promise.all([checkpoints.update(all, signal), notices.update(job, signal)]);
     await charts.update(job, list.evals, all, signal);
-    // What has ended changes no more, but for words that are written late.
+    // An ended job no longer changes, except for files written late.
     return ended(job) ? 10000 : PERIOD_MS;
   }, {
     periodMs: PERIOD_MS,

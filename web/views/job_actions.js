@@ -1,4 +1,4 @@
-// What a person may do with a job: the buttons beside its title.
+// Actions on a job: the buttons next to its title.
 
 import { get, post, remove } from "../api.js";
 import { ask } from "../ask.js";
@@ -7,7 +7,7 @@ import * as f from "../format.js";
 import { ended } from "../jobs.js";
 import { href, listHref } from "../place.js";
 
-// What cancelling comes to, by what the job does now.
+// The effect of cancelling, depending on the job's state.
 function cancelWords(job) {
   if (job.state === "queued" && job.attempt === 0) return "The job has not started; it leaves the queue at once.";
   if (job.state === "queued") return "The job leaves the queue at once. Its checkpoints are kept, so you can resume it later.";
@@ -18,11 +18,11 @@ function cancelWords(job) {
 }
 
 function removeWords(job) {
-  return `Its run directory is deleted for good: checkpoints, weights, logs, predictions. So are its results and charts here.${job.checkpoint_step
+  return `Its run directory is deleted permanently: checkpoints, weights, logs, predictions. So are its results and charts here.${job.checkpoint_step
     ? ` Its newest checkpoint is of step ${f.count(job.checkpoint_step)}.` : ""}`;
 }
 
-// changed(): something was done, look again. failed(error): of what was not.  {elements, update(job)}
+// changed(): an action was done, poll again. failed(error): it failed. Returns {elements, update(job)}
 export function jobActions(id, changed, failed) {
   let job = null;
   const button = (text, classes, work) => {
@@ -30,7 +30,7 @@ export function jobActions(id, changed, failed) {
     element.addEventListener("click", () => work(element));
     return element;
   };
-  // At once, without a question.
+  // Acts at once, without confirmation.
   const direct = (text, path) => button(text, "", async (element) => {
     element.disabled = true;
     await post(`/v1/jobs/${id}/${path()}`).then(changed, failed);

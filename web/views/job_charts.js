@@ -1,4 +1,4 @@
-// The charts of one job: what is drawn, over which x, with which marks.
+// The charts of one job: series, x-axis and marks.
 
 import { get } from "../api.js";
 import { Chart, ChartGroup, joined } from "../charts/charts.js";
@@ -7,7 +7,7 @@ import * as f from "../format.js";
 import { HeatMap } from "../charts/heat_map.js";
 import { setQuery } from "../place.js";
 
-const POINTS = 700; // of a series: about as many as a chart has pixels
+const POINTS = 700; // per series: about the number of pixels of a chart
 const RANK_POINTS = 240;
 const ms = (x) => `${f.rate(x)} ms`;
 
@@ -38,7 +38,7 @@ function clock(seconds) {
   return hours ? `${hours}:${two(minutes)}:${two(s % 60)}` : `${minutes}:${two(s % 60)}`;
 }
 
-// Epochs that are done after so many steps, which batch_schedule fill makes longer in some phases.
+// Epochs completed after this many steps; batch_schedule fill makes them longer in some phases.
 function epochAt(plan, step) {
   const phase = plan.phases?.findLast((one) => one.step <= step);
   return phase ? phase.epoch + ((step - phase.step) * (phase.end_epoch - phase.epoch)) / phase.steps : step / plan.steps_per_epoch;
@@ -53,7 +53,7 @@ const AXES = {
   time: { name: "time", format: clock, incrs: [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 28800, ...WHOLE.map((days) => 86400 * days)] },
 };
 
-// The value at `at` on the way of rising xs to ys; beyond the ends, as the nearest two go on.
+// Interpolates ys over increasing xs at `at`; extrapolates from the nearest two beyond the ends.
 function between(xs, ys, at) {
   if (xs.length < 2) return ys[0] ?? at;
   let i = xs.findIndex((x) => x >= at);
@@ -62,7 +62,7 @@ function between(xs, ys, at) {
   return ys[i - 1] + share * (ys[i] - ys[i - 1]);
 }
 
-// The run as a whole, and of the part one has zoomed in the steps as they are.
+// Merges the whole run with the exact steps of the zoomed part.
 function refined(whole, part) {
   if (!part?.step.length) return whole;
   const [first, last] = [part.step[0], part.step.at(-1)];
@@ -80,7 +80,7 @@ function refined(whole, part) {
 
 const pause = () => new Promise((resolve) => setTimeout(resolve));
 
-// ------------------------------------------------------------------ the bar above the charts
+// ------------------------------------------------------------------ bar above the charts
 
 function bar(group, settings, changed) {
   const axis = choice("x-axis", Object.keys(AXES).map((name) => [name, name]), settings.x, (x) => changed({ x, from: null, to: null }));
@@ -99,9 +99,9 @@ function bar(group, settings, changed) {
   return { element, axis, logX, zoomed: (range) => { all.disabled = !range; } };
 }
 
-// ------------------------------------------------------------------ the charts
+// ------------------------------------------------------------------ charts
 
-// settings: of the address. {element, update(job, evals, events, signal), apply(query), close()}
+// settings: from the address. {element, update(job, evals, events, signal), apply(query), close()}
 export function jobCharts(id, query) {
   const settings = { x: "step", logx: null, smooth: 0.5, from: null, to: null, log: "" };
   const group = new ChartGroup(AXES.step);
@@ -111,7 +111,7 @@ export function jobCharts(id, query) {
   let run = null; // {job, series, evals, events, rankTimes}
   let part = null, fetchingPart = null;
 
-  // Over another x all of the run is shown.
+  // With another x-axis, the whole run is shown.
   const setX = () => {
     group.logX = settings.logx === "1";
     mark(tools.logX, "aria-pressed", group.logX);
@@ -135,10 +135,10 @@ export function jobCharts(id, query) {
     chart.logChanged = () => setQuery({ log: every.filter((c) => c.isLog).map((c) => c.options.id).join(",") });
   }
 
-  // x of a step, as the axis counts.
+  // x of a step on each axis.
   const xs = (series) => ({
     step: () => series.step,
-    images: () => series.images ?? series.step.map((step) => step * (run.job.global_batch ?? 1)), // an older daemon tells none
+    images: () => series.images ?? series.step.map((step) => step * (run.job.global_batch ?? 1)), // missing in answers of an older daemon
     epoch: () => series.epoch,
     time: () => series.t.map((t) => t - run.job.started_at),
   })[settings.x]();
@@ -148,14 +148,14 @@ export function jobCharts(id, query) {
     return between(run.series.step, xs(run.series), step);
   };
 
-  // Of a long run the charts have means; where one zooms in, the steps themselves are fetched.
+  // The charts of a long run show means; when the user zooms in, the steps themselves are fetched.
   async function refine() {
     fetchingPart?.abort();
     if (!group.range || !run?.series.downsampled) {
       if (part) part = null, draw();
       return;
     }
-    // A mean stands in the middle of its steps: where the curve ends, half of them are behind it.
+    // A mean is placed at the middle of its steps: at the end of the curve, half of them come after it.
     const x = xs(run.series), step = (at) => Math.max(0, Math.round(between(x, run.series.step, at)));
     const from = group.range[0] <= x[0] ? 0 : step(group.range[0]), to = group.range[1] >= x.at(-1) ? Number.MAX_SAFE_INTEGER : step(group.range[1]);
     const mine = (fetchingPart = new AbortController());
@@ -188,7 +188,7 @@ export function jobCharts(id, query) {
     if (job.finished_at) return { lines, spans: [], note: "The target was not reached." };
     if (step?.value == null) return { lines, spans: [], note: "" };
     const spans = within ? [{ from: xOf(step.low), to: xOf(Math.min(step.high, job.train_steps)), label: "target expected", color: "--c3" }] : [];
-    return { lines, spans, note: `At this pace the target is met at ${at(Math.round(step.value))}, between ${f.count(step.low)} and ${f.count(step.high)}` +
+    return { lines, spans, note: `At this pace the target will be met at ${at(Math.round(step.value))}, between ${f.count(step.low)} and ${f.count(step.high)}` +
       (!within ? `: beyond this run's ${f.count(job.train_steps)} steps.`
         : seconds?.value == null ? "." : `; in ${f.duration(seconds.value)}, between ${f.duration(seconds.low)} and ${f.duration(seconds.high)}.`) };
   }
@@ -200,7 +200,7 @@ export function jobCharts(id, query) {
     });
   }
 
-  // Train and evaluation steps on one x; the columns of minimum and maximum go with the training's.
+  // Merges training and evaluation steps on one x; the columns of minimum and maximum belong to the training.
   function lossData(series, x, evals, ex) {
     const columns = [series.loss, ...(series.min ? [series.min.loss, series.max.loss] : [])];
     const [all, loss, ...more] = joined([[x, ...columns], [ex, evals.map((e) => e.loss)]]);
@@ -208,7 +208,7 @@ export function jobCharts(id, query) {
     return { x: all, y: { loss, eval_loss: evaluated }, ...(more.length ? { min: { loss: more[0] }, max: { loss: more[1] } } : {}) };
   }
 
-  // Each chart is a task of its own, so that the page stays quick to the hand.
+  // Draws each chart in a task of its own, so that the page stays responsive.
   let drawing = 0;
   async function draw() {
     if (!run) return;
@@ -237,7 +237,7 @@ export function jobCharts(id, query) {
     }
   }
 
-  // Without the training's curve where its worker did not say it.
+  // Omits the training curve if the worker did not report it.
   function accuracy(series, x, evals, ex) {
     const y = { top1: evals.map((e) => e.top1), top5: evals.map((e) => e.top5), raw_top1: evals.map((e) => e.raw_top1 ?? null) };
     if (!series.top1?.some((v) => v !== null)) return { x: ex, y };

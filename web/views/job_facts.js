@@ -1,4 +1,4 @@
-// What there is to know of a job besides its charts: numbers, evaluations, checkpoints, events, files.
+// Facts about a job other than its charts: numbers, evaluations, checkpoints, events, files.
 
 import { get, Problem } from "../api.js";
 import { daemonTime } from "../clock.js";
@@ -7,7 +7,7 @@ import { fileLink } from "../files.js";
 import * as f from "../format.js";
 import { ended, evaluates, timeLeft } from "../jobs.js";
 
-// ------------------------------------------------------------------ the numbers on top
+// ------------------------------------------------------------------ numbers at the top
 
 const TILES = [
   ["Top-1", "top1", (job) => f.percent(job.top1)],
@@ -39,8 +39,8 @@ export function tiles() {
 
 // ------------------------------------------------------------------ tables
 
-// A card with a table that says what it says while it is empty. columns: [[title, class]].  {element, fill(rows), refused(words)}
-// folded: behind its heading
+// A card with a table, and a text to show if it is empty. columns: [[title, class]]. Returns {element, fill(rows), refused(words)} folded:
+// collapsed under its heading
 export function tableCard(title, columns, empty, classes = "", folded = false) {
   const body = h("tbody"), none = h("p", { class: "quiet" }, empty);
   const table = h("table", {}, h("caption", { class: "hidden" }, title),
@@ -61,7 +61,7 @@ export function tableCard(title, columns, empty, classes = "", folded = false) {
   return { element, fill, refused };
 }
 
-// With averaged weights (ema), beside the accuracy of these that of the raw ones.
+// With averaged weights (ema), also shows the accuracy of the raw weights.
 export function evalsCard() {
   const table = (names) => tableCard("Evaluations", names.map((name) => [name, "num"]), "None yet.", "evals");
   const cell = (value, text) => h("td", { class: "num" }, h("data", { value: value ?? "" }, text));
@@ -70,7 +70,7 @@ export function evalsCard() {
   return {
     element,
     update: (evals) => {
-      const text = JSON.stringify(evals); // one may be replaced: after a resume, or by averaged weights
+      const text = JSON.stringify(evals); // an evaluation may be replaced, after a resume or by averaged weights
       if (text === known) return;
       known = text;
       if (!raw && evals.some((e) => e.raw_top1 != null)) {
@@ -86,7 +86,7 @@ export function evalsCard() {
 
 const ESTIMATES = { ttt_seconds: "time to train", time_left: "time left", target: "until the target" };
 
-// How good the estimates were, of a job that has ended, beside those of all jobs.
+// Accuracy of the estimates for a finished job, next to that of all jobs.
 export function forecastCard() {
   const card = tableCard("Forecasts", [["Of", ""], ["At", "num"], ["Predicted", "num"], ["Range", "num"], ["Actual", "num"], ["Error", "num"], ["All jobs", "num"]], "None.", "forecasts folded", true);
   const percent = (x) => (x == null ? f.none : `${x > 0 ? "+" : ""}${Math.round(100 * x)} %`);
@@ -124,11 +124,11 @@ export function checkpointsCard(id) {
         if (!(error instanceof Problem)) throw error;
         if (error.status === 501) supported = false; // an older daemon has no such route
         show(card.element, supported);
-        card.refused(error.message); // the rest of the page is there all the same
+        card.refused(error.message); // the rest of the page does not depend on it
         text = "";
         return { checkpoints: null };
       });
-      if (!checkpoints) return; // asked for again
+      if (!checkpoints) return; // will be requested again
       written = count;
       if (JSON.stringify(checkpoints) === text) return;
       text = JSON.stringify(checkpoints);
@@ -145,12 +145,12 @@ export function checkpointsCard(id) {
 
 const SHOWN = ["state", "run_start", "gradients", "checkpoint", "straggler", "warning", "run_stop", "failed", "resume", "labels"];
 
-// An older worker's event has no message.
+// Events of older workers have no message.
 export const stragglerWords = (e) => e.message ?? `rank ${e.rank} on ${e.host} is slower than the others: ${f.number(e.busy_ms)} ms a step against ${f.number(e.median_ms)} ms, most of it in ${e.phase}`;
 
 const WORDS = {
   state: (e) => `${e.state}${e.reason ? `: ${e.reason}` : ""}${e.by ? ` (by ${e.by})` : ""}`,
-  run_start: (e) => `attempt ${e.attempt} began to train`,
+  run_start: (e) => `attempt ${e.attempt} started training`,
   gradients: (e) => e.message,
   checkpoint: (e) => `checkpoint at step ${f.count(e.step)}`,
   straggler: stragglerWords,
@@ -161,7 +161,7 @@ const WORDS = {
   resume: () => "resumed from its newest checkpoint",
 };
 
-// Keeps the job's events but for its steps. {element, update(signal) -> events}
+// Keeps the job's events except its steps. {element, update(signal) -> events}
 export function eventsCard(id) {
   const card = tableCard("Events", [["When", ""], ["Event", ""], ["Details", ""]], "None yet.", "events");
   const events = [];
@@ -178,7 +178,7 @@ export function eventsCard(id) {
       }
       if (events.length !== before) {
         const shown = events.slice(-200).reverse(), days = new Set(shown.map((e) => f.date(e.t).slice(0, 10)));
-        const when = (t) => (days.size > 1 ? f.date(t) : f.date(t).slice(11)); // the time of day alone tells nothing of a run of weeks
+        const when = (t) => (days.size > 1 ? f.date(t) : f.date(t).slice(11)); // for a run of several days, the time of day alone is ambiguous
         card.fill(shown.map((e) => h("tr", { "data-type": e.type }, h("td", { class: "when" }, h("time", { title: f.date(e.t) }, when(e.t))),
           h("td", { class: "type" }, e.type.replaceAll("_", " ")), h("td", {}, WORDS[e.type](e)))));
       }
@@ -191,7 +191,7 @@ export function eventsCard(id) {
 
 export function filesCard(id) {
   const trace = h("li", { hidden: true }, fileLink("Trace", `/v1/jobs/${id}/trace`, `job-${id}-trace.json`),
-    h("span", { class: "quiet" }, " of the profiled steps. To look at it: “Load profile…” in the Performance panel of Chromium's developer tools, or Perfetto."));
+    h("span", { class: "quiet" }, " of the profiled steps. Open it with “Load profile…” in the Performance panel of Chromium's developer tools, or with Perfetto."));
   const layers = h("li", { hidden: true }, fileLink("Layers", `/v1/jobs/${id}/layers`, `job-${id}-layers.txt`), h("span", { class: "quiet" }, " of the profiled steps: time and speed of each"));
   const predictions = h("li", { hidden: true }, fileLink("Predictions", `/v1/jobs/${id}/predictions`, `job-${id}-predictions.csv`),
     h("span", { class: "quiet" }, " of the last evaluation, one image per line"));

@@ -1,15 +1,16 @@
-// The workers' output: followed while it grows, searched, of any attempt.
+// The workers' output, of any attempt: followed while it grows, and searchable.
 
 import { getLog, Problem } from "../api.js";
 import { h, say, show } from "../dom.js";
 import { fileLink } from "../files.js";
 import { setQuery } from "../place.js";
 
-const CHARS_MAX = 200000; // of its end that the page keeps, and asks for at first: a run of weeks writes more than one reads
+const CHARS_MAX = 200000; // kept from the end of the log, and requested at first: a run of weeks writes more than anyone reads
 const NOTHING = "Nothing yet.";
-const FOUND_MAX = 2000; // lines shown of a search
+const FOUND_MAX = 2000; // lines shown for a search
 
-// query: of the address, with find (words) and attempt. changed(): another attempt is wanted.  {element, update(job, signal), apply(query)}
+// query: of the address, with find (words) and attempt. changed(): another attempt was selected. Returns {element, update(job, signal),
+// apply(query)}
 export function logView(id, query, changed) {
   const text = h("pre", { class: "log", tabindex: 0, role: "log", "aria-label": "Log", "aria-live": "off" });
   const none = h("p", { class: "quiet" }, NOTHING);
@@ -46,10 +47,10 @@ export function logView(id, query, changed) {
   follow.addEventListener("change", toEnd);
   search.addEventListener("input", render);
   search.addEventListener("change", () => setQuery({ find: search.value || null }));
-  // Who scrolls up reads; who comes back to the end follows again.
+  // Scrolling up stops following; scrolling back to the end resumes it.
   text.addEventListener("scroll", () => { follow.checked = text.scrollHeight - text.scrollTop - text.clientHeight < 40; });
   attempts.addEventListener("change", () => {
-    chosen = attempts.selectedIndex < attempts.options.length - 1 ? Number(attempts.value) : null; // the newest, whichever that is
+    chosen = attempts.selectedIndex < attempts.options.length - 1 ? Number(attempts.value) : null; // null: always the newest
     setQuery({ attempt: chosen });
     changed();
   });
@@ -81,10 +82,10 @@ export function logView(id, query, changed) {
         part = await getLog(`/v1/jobs/${id}/log?from=${from}&attempt=${attempt}&tail=${CHARS_MAX}`, signal);
       } catch (error) {
         if (!(error instanceof Problem)) throw error;
-        say(none, error.message); // the rest of the page is there all the same
+        say(none, error.message); // the rest of the page does not depend on it
         return show(none, true);
       }
-      const { bytes, next } = part, left = next - bytes.byteLength > from; // what is between is not shown, nor the line that it ends in
+      const { bytes, next } = part, left = next - bytes.byteLength > from; // skipped bytes are not shown, nor is the line that they end in
       say(none, NOTHING);
       show(none, all === "");
       if (!bytes.byteLength) return;

@@ -1,4 +1,4 @@
-// Who was told what became of a job: the notices of its document, and for administrators those of their rules.
+// Notices of a job: those of its document, and for administrators those of their rules.
 
 import { get } from "../api.js";
 import { daemonTime } from "../clock.js";
@@ -9,7 +9,7 @@ import { tableCard } from "./job_facts.js";
 
 const STATES = { delivered: "delivered", waiting: "waits", failed: "given up" };
 
-// "14:02:11", or of one that waits "again in 3 s"
+// "14:02:11", or "again in 3 s" if it is waiting
 function when(notice) {
   if (notice.state !== "waiting") return h("time", { title: f.date(notice.done_at) }, f.date(notice.done_at).slice(11));
   const left = notice.next_at - daemonTime();
@@ -24,7 +24,7 @@ function row(notice) {
     h("td", { class: "when" }, STATES[notice.state], " ", when(notice)), h("td", {}, tries(notice)));
 }
 
-// {element, update(job, signal)}; hidden while there are none and the document names nobody.
+// {element, update(job, signal)}; hidden if there are none and the document requests none.
 export function noticesCard(id) {
   const card = tableCard("Notices", [["Event", ""], ["To", ""], ["State", ""], ["Details", ""]], "None yet.", "notices");
   show(card.element, false);

@@ -1,13 +1,13 @@
-// What a job has written and a person looks at: the table of layers, and what images were taken for. Fetched when opened.
+// Output files of a job for viewing: the table of layers and the predictions. Fetched when opened.
 
 import { getBytes, Problem, words } from "../api.js";
 import { h, say, show } from "../dom.js";
 import * as f from "../format.js";
 
-const MISTAKES = 100; // shown: the surest ones
-const CLASSES = 100, MATRIX = 30; // shown: the worst; a matrix of no more
+const MISTAKES = 100; // shown: the most confident ones
+const CLASSES = 100, MATRIX = 30; // shown: the worst classes; no matrix above this number
 
-// fill(text) makes elements of the file.
+// fill(text) creates elements from the file.
 function output(title, path, fill) {
   const told = h("p", { class: "quiet", role: "status" }), place = h("div");
   const element = h("section", { class: "card folded", hidden: true }, h("details", { ontoggle: (event) => event.target.open && load() }, h("summary", {}, h("h2", {}, title)), told, place));
@@ -24,7 +24,8 @@ function output(title, path, fill) {
   return element;
 }
 
-// A line of predictions.csv: "file",label,top1,p, with quotes doubled in the name, and an apostrophe before what would be a formula.
+// Parses a line of predictions.csv: "file",label,top1,p, with quotes doubled in the name, and an apostrophe before what a spreadsheet would
+// take for a formula.
 function parsed(line) {
   const [, name, label, top1, p] = /^"((?:[^"]|"")*)",(-?\d+),(\d+),(\S+)$/.exec(line) ?? [];
   return name === undefined ? null : { name: name.replaceAll('""', '"').replace(/^'(?='*[=+\-@\t\r])/, ""), label: Number(label), top1: Number(top1), p: Number(p) };
@@ -34,7 +35,7 @@ const scrolled = (label, heads, rows, kind = "") => h("div", { class: "scroll", 
   h("thead", {}, h("tr", {}, ...heads.map(([name, of]) => h("th", { scope: "col", class: of }, name)))), h("tbody", {}, ...rows)));
 const num = (value) => h("td", { class: "num" }, value);
 
-// How many images of each class were taken for each: [{label, images, right, taken: Map(class -> images)}], by class.
+// Counts how images of each class were predicted: [{label, images, right, taken: Map(class -> images)}], by class.
 export function classesOf(all) {
   const classes = new Map();
   for (const { label, top1 } of all) {
@@ -55,7 +56,7 @@ function classTable(classes) {
   }));
 }
 
-// A row is a class, a column what its images were taken for.
+// A row for each class, a column for each predicted class.
 function confusionMatrix(classes) {
   const names = [...new Set(classes.flatMap((one) => [one.label, ...one.taken.keys()]))].sort((a, b) => a - b);
   if (names.length > MATRIX) return null;
@@ -69,7 +70,7 @@ function confusionMatrix(classes) {
 
 function mistakes(text) {
   const all = text.split("\n").map(parsed).filter(Boolean), classes = classesOf(all.filter(({ label }) => label >= 0)), matrix = confusionMatrix(classes), wrong = all.filter((one) => one.label !== one.top1).sort((a, b) => b.p - a.p);
-  const summary = `${f.count(all.length - wrong.length)} of ${f.count(all.length)} images are right.`;
+  const summary = `${f.count(all.length - wrong.length)} of ${f.count(all.length)} images were predicted correctly.`;
   const rows = wrong.slice(0, MISTAKES).map((one) => h("tr", {}, h("td", {}, one.name), h("td", { class: "num" }, `${one.label}`),
     h("td", { class: "num" }, `${one.top1}`), h("td", { class: "num" }, f.percent(one.p))));
   const heads = [["Image", ""], ["Class", "num"], ["Predicted class", "num"], ["Probability", "num"]];

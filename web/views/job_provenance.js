@@ -1,4 +1,4 @@
-// What a job was computed with, and whether it came to the same bits as the job that it reproduces. Fetched when opened.
+// Provenance of a job, and whether it is bit-identical to the job it reproduces. Fetched when opened.
 
 import { get, words } from "../api.js";
 import { h, say, show } from "../dom.js";
@@ -17,7 +17,7 @@ function dataWords(data) {
 const rows = (entries) => entries.filter(([, value]) => value !== null && value !== undefined && value !== "")
   .flatMap(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]);
 
-// Names and values that only a comparison needs.
+// Names and values needed only for comparisons.
 function more(title, entries) {
   return h("details", {}, h("summary", {}, title), h("dl", { class: "facts" }, ...rows(entries)));
 }
@@ -50,7 +50,7 @@ function attemptView(attempt, several) {
 }
 
 const SAME = { true: "bit-identical", false: "differ", null: "unknown" };
-const VERDICTS = { same: "bit-identical", differs: "the results differ" }; // of others the answer has words
+const VERDICTS = { same: "bit-identical", differs: "the results differ" }; // for others the answer contains a text
 
 function differenceRow({ words: name, values, may_change_bits: may }) {
   return h("tr", {}, h("th", { scope: "row" }, name), ...values.map((value) => h("td", {}, value ?? f.none)), h("td", {}, may ? "possible cause" : "no effect"));

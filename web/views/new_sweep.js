@@ -13,12 +13,12 @@ const EXAMPLES = [
   ["Grid", "Every combination of the values.", (base) => ({ name: "grid", base, parameters: { "lr.base": [0.05, 0.1, 0.2], "optimizer.momentum": [0.8, 0.9] }, metric: "loss", concurrency: 1 })],
   ["Random", "Points drawn at random from lists and ranges.", (base) => ({ name: "random", base, method: "random", samples: 8, seed: 1,
     parameters: { "lr.base": { min: 0.01, max: 1, log: true }, "optimizer.momentum": { min: 0.8, max: 0.99 }, "lr.decay": ["poly", "cosine"] }, metric: "loss", concurrency: 1 })],
-  ["Halving", "All points on a small budget; the best go on to a larger one.", (base) => ({ name: "halving", base, method: "halving", samples: 9, seed: 1,
+  ["Halving", "All points on a small budget; the best are promoted to larger ones.", (base) => ({ name: "halving", base, method: "halving", samples: 9, seed: 1,
     parameters: { "lr.base": { min: 0.01, max: 1, log: true } }, budget: { key: "steps", min: 4, max: 16, eta: 2 }, metric: "loss", concurrency: 1 })],
 ];
 
 
-// The base of the examples: a job with only what differs from the defaults, or a small one.
+// The base of the examples: the differences of a job from the defaults, or a small job.
 async function baseOf(id, fields, signal) {
   if (!id) return TEST_JOB;
   const [job, { presets }] = await Promise.all([get(`/v1/jobs/${encodeURIComponent(id)}`, signal), get("/v1/presets", signal)]);
@@ -26,16 +26,16 @@ async function baseOf(id, fields, signal) {
   return sparse(fields, spec, presets.find((one) => one.name === spec.preset)?.document ?? null);
 }
 
-// A draft for each sweep or job that one begins with.
+// One draft for each sweep or job to start from.
 const draftName = (from, base) => ["traind-sweep-draft", from && `from-${from}`, base && `base-${base}`].filter(Boolean).join("-");
 
-// beginnings: [[title, words, document of the base]]; the first is shown where there is no draft.
+// beginnings: [[title, words, document of the base]]; the first is shown if there is no draft.
 function build(main, title, { fields, base, beginnings, draft }) {
   let document = null, busy = false, gone = false, key;
   const told = h("p", { class: "help", role: "status" }), failure = h("p", { class: "error", role: "alert", hidden: true });
   const button = h("button", { type: "button", class: "primary" }, "Start the sweep");
   const trouble = problemList({ take: (pointer, suggestion) => {
-    // A key of the job in "base" or of the parameters, else one of the group that the wrong one is in.
+    // A key of the job in "base" or of the parameters; otherwise one of the group that contains the invalid one.
     const meant = !suggestion.startsWith("/") ? `${pointer.slice(0, pointer.lastIndexOf("/"))}/${suggestion}`
       : pointer.startsWith("/parameters/") ? `/parameters/${keyWords(suggestion)}` : `/base${suggestion}`;
     editor.set(pretty(withValue(withValue(document, pointer, undefined), meant, valueAt(document, pointer))));
@@ -49,14 +49,14 @@ function build(main, title, { fields, base, beginnings, draft }) {
   const typed = (now) => {
     document = now;
     form.update(now);
-    key = newKey(); // of this text: a second try after a lost answer gives the same sweep
+    key = newKey(); // for this text: a retry after a lost answer returns the same sweep
     trouble.update([], editor.text.value);
     show(failure, false);
     const count = now && trialsOf(now);
     say(told, !now ? "" : count ? `${count} ${count === 1 ? "job" : "jobs"}, ${now.concurrency ?? 1} in parallel.` : "");
     curl.set(now ? curlCommand(pretty(now), "/v1/sweeps") : "");
     cost.ask(now);
-    sessionStorage.setItem(draft, editor.text.value); // as it stands there, be it JSON or not yet
+    sessionStorage.setItem(draft, editor.text.value); // as typed, whether valid JSON or not
   };
   const editor = jsonEditor({ id: "sweep-json", title: "JSON", what: "A sweep", rows: 16, typed });
   button.addEventListener("click", async () => {
@@ -80,8 +80,8 @@ function build(main, title, { fields, base, beginnings, draft }) {
   main.replaceChildren(h("div", { class: "title" }, title),
     h("div", { class: "submit" }, h("div", { class: "submit-form" }, form.element, h("section", { class: "card" }, editor.element)),
       h("div", { class: "submit-side" }, h("section", { class: "card" }, h("h2", {}, "Start from"), h("ul", { class: "examples" }, ...beginnings.map(example)),
-        h("p", { class: "help" }, "“base” is a job; “parameters” are its keys with the values to try. “metric” is what trials are ranked by: top1, top5, loss, images_per_sec or ttt_seconds.")),
-      // Above what comes and goes with the cost: the button must not move away from under the pointer.
+        h("p", { class: "help" }, "“base” is a job; “parameters” are its keys with the values to try. “metric” is used to rank the trials: top1, top5, loss, images_per_sec or ttt_seconds.")),
+      // Placed above elements that appear and disappear with the cost, so that the button does not move under the pointer.
       h("div", { class: "submit-bar" }, button, told, failure), trouble.element, cost.element, h("section", { class: "card codes" }, curl.element))));
   editor.set(sessionStorage.getItem(draft) ?? pretty(beginnings[0][2](base)));
   editor.read();

@@ -1,4 +1,4 @@
-// The machines that jobs run on: their checks, speeds, slots and jobs (#/nodes).
+// The nodes: their checks, speeds, slots and jobs (#/nodes).
 
 import { waiting } from "../api.js";
 import { h, notice, say, show } from "../dom.js";

@@ -1,6 +1,5 @@
-// The overview: is the cluster learning? All jobs, what they train together, the nodes, the queue (#/).
-// In the address: state, q (words), tag ("a,b": with all of these), sort ("top1", "-top1"), shown (jobs, of
-// those that "Show more" adds to), hours (of the throughput).
+// The overview: all jobs, total throughput, nodes and the queue (#/). In the address: state, q (words), tag ("a,b": with all of these),
+// sort ("top1", "-top1"), shown (number of jobs, increased by "Show more"), hours (of the throughput).
 
 import { get, waiting } from "../api.js";
 import { curlCommand } from "../code.js";
@@ -16,11 +15,11 @@ import { bulkBar, findBar } from "./overview_find.js";
 import { clusterStrip } from "./overview_cluster.js";
 
 const ACTIVE = "queued,starting,running,evaluating";
-const SORTED = { "-top1": "top1", "-best_top1": "best_top1", "-images_per_sec": "images_per_sec" }; // by the daemon, over all jobs; else over those that are here
-const LIVE_MS = 500; // between what the stream tells of steps being shown
-const ROWS = 25; // made at a time: more when one scrolls there
-const WORDS = 3; // of a search that the daemon is asked for
-const TYPING_MS = 120; // after a key, before the list is searched
+const SORTED = { "-top1": "top1", "-best_top1": "best_top1", "-images_per_sec": "images_per_sec" }; // sorted by the daemon over all jobs; other columns are sorted here over the loaded ones
+const LIVE_MS = 500; // between displays of steps reported by the stream
+const ROWS = 25; // created at a time; more when the user scrolls there
+const WORDS = 3; // of a search, sent to the daemon
+const TYPING_MS = 120; // after a key press, before the list is searched
 
 const STATES = { active: ACTIVE, running: "starting,running,evaluating", queued: "queued", finished: "succeeded,failed,cancelled", failed: "failed" };
 const FILTERS = {
@@ -38,7 +37,7 @@ function emptyList() {
     h("pre", { tabindex: 0 }, command));
 }
 
-// Heads that sort. {element, set(sort)}
+// Sortable column headings. {element, set(sort)}
 function tableHead(sorted) {
   const heads = COLUMNS.map(({ key, name, kind }) => {
     const button = h("button", { type: "button", class: "sort", onclick: () => sorted(key) }, name, h("span", { "aria-hidden": "true" }));
@@ -59,7 +58,7 @@ function compare(sort, asked) {
   return (a, b) => {
     const [x, y] = [value(a, asked), value(b, asked)];
     if (x === y) return b.id - a.id;
-    if (x === null || x === undefined) return 1; // what is not known comes last, either way
+    if (x === null || x === undefined) return 1; // unknown values come last in either order
     if (y === null || y === undefined) return -1;
     return (x < y ? -1 : 1) * sign;
   };
@@ -67,8 +66,8 @@ function compare(sort, asked) {
 
 export function mount(main, { query, heading, kept }) {
   const rows = new Map(), jobs = new Map(), dirty = new Set();
-  const found = new Map(); // word -> ids that the daemon found by it, which also looks at networks and data
-  let everywhere = []; // the active jobs that the cluster's numbers are about, whatever the list is narrowed to
+  const found = new Map(); // word -> ids found by the daemon, which also searches networks and data
+  let everywhere = []; // active jobs, for the cluster's numbers, regardless of the list's filters
   let asked = 0, next = null, diskBytes = 0, most = kept?.most ?? ROWS, typing = 0;
   const settings = {};
   const read = (from) => Object.assign(settings, { state: FILTERS[from.get("state")] ? from.get("state") : "all", q: from.get("q") ?? "", tag: askedTags(from), sort: from.get("sort") ?? "-id", shown: shownOf(from) });
@@ -125,7 +124,7 @@ export function mount(main, { query, heading, kept }) {
     h("div", { class: "list" }, filters, bulk.element, wait, empty, nothing, table, foot, more.element));
   heading("traind");
 
-  // made: rows of the list that are there at once.
+  // made: rows of the list to create at once.
   function change(changes, made = ROWS) {
     Object.assign(settings, changes);
     most = made;
@@ -136,7 +135,7 @@ export function mount(main, { query, heading, kept }) {
   }
 
   const wordsOf = (text) => text.toLowerCase().split(/\s+/).filter(Boolean);
-  // Until the daemon has answered, what it found by a word's beginning.
+  // Until the daemon has answered, the result for a prefix of the word.
   const foundBy = (word) => found.get(word) ?? [...found].find(([begun]) => word.startsWith(begun))?.[1];
   const wanted = (job) => {
     if (!tagWords(settings.tag).every((tag) => job.tags.includes(tag))) return false;
@@ -158,9 +157,9 @@ export function mount(main, { query, heading, kept }) {
     }
     const elements = made.map((job) => rows.get(job.id).element);
     arrange(body, elements);
-    scrolled.unobserve(foot); // it tells of a change alone, and the foot may be in sight behind more rows too
+    scrolled.unobserve(foot); // it reports only changes, and the foot may still be visible after adding rows
     if (made.length < shown.length) scrolled.observe(foot);
-    mark(table, "data-best", all.some((job) => job.best_top1 !== job.top1) || settings.sort.endsWith("best_top1")); // else Top-1 says it
+    mark(table, "data-best", all.some((job) => job.best_top1 !== job.top1) || settings.sort.endsWith("best_top1")); // otherwise it equals Top-1
     mark(table, "data-who", all.some((job) => job.submitted_by));
     show(wait, false);
     const narrowed = Boolean(settings.tag || settings.q);
@@ -175,7 +174,7 @@ export function mount(main, { query, heading, kept }) {
     cluster.tell(everywhere);
   }
 
-  // The stream tells each step: the rows move at once, order and estimates at the next look.
+  // The stream reports each step: the rows change at once, order and estimates at the next poll.
   let timer = 0;
   const deafen = hear((event) => {
     const job = event.type === "step" && jobs.get(event.job);
@@ -185,7 +184,7 @@ export function mount(main, { query, heading, kept }) {
     dirty.add(event.job);
     timer ||= setTimeout(() => {
       timer = 0;
-      for (const { id, state } of everywhere) if (state === "queued") dirty.add(id); // the queue says anew when they start, and they too
+      for (const { id, state } of everywhere) if (state === "queued") dirty.add(id); // their estimated starts change, too
       for (const id of dirty) if (rows.get(id)?.element.isConnected) rows.get(id).update(jobs.get(id), asked);
       dirty.clear();
       cluster.tell(everywhere);
@@ -193,7 +192,7 @@ export function mount(main, { query, heading, kept }) {
   });
 
   async function fetchJobs(signal) {
-    // What is searched for may be older than the newest: the daemon finds the longest words, this page the others.
+    // A search covers all jobs: the daemon finds the longest words, this page the others.
     const words = [...new Set(wordsOf(settings.q))].sort((a, b) => b.length - a.length).slice(0, WORDS);
     const sort = (SORTED[settings.sort] ? `&sort=${SORTED[settings.sort]}` : "")
       + (settings.tag ? `&tag=${encodeURIComponent(tagWords(settings.tag).join(","))}` : "");
@@ -203,7 +202,7 @@ export function mount(main, { query, heading, kept }) {
       return page;
     };
     const narrow = sort + (STATES[settings.state] ? `&state=${STATES[settings.state]}` : "");
-    // However many wait: those that run, and those that start next, are the oldest of them.
+    // Also get the active jobs: running jobs and those that start next may be older than the listed ones.
     const [listed, newest, { all: active }, ...searched] = await Promise.all([many(ask, "jobs", narrow, settings.shown), narrow === sort ? { jobs: [] } : ask(sort), many(ask, "jobs", `&state=${ACTIVE}`, Infinity),
       ...words.map((word) => ask(`${narrow}&q=${encodeURIComponent(word)}`))]);
     const all = [...listed.all, ...newest.jobs, ...active, ...searched.flatMap((answer) => answer.jobs)];
@@ -229,7 +228,7 @@ export function mount(main, { query, heading, kept }) {
     },
   });
 
-  // j and k go from job to job.
+  // j and k move from job to job.
   const press = (event) => {
     if (event.target.closest("input, select, textarea, dialog, .plot") || event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.key !== "j" && event.key !== "k") return;

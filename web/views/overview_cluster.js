@@ -1,4 +1,4 @@
-// The cluster as a whole: numbers, throughput over time, nodes, queue.
+// The cluster as a whole: numbers, throughput over time, nodes and queue.
 
 import { get } from "../api.js";
 import { Chart, ChartGroup } from "../charts/charts.js";
@@ -10,14 +10,14 @@ import { watch } from "../live.js";
 import { nodesTable, nodesWords } from "../nodes.js";
 import { setQuery } from "../place.js";
 
-const THROUGHPUT_MS = 10000, FAILED_MS = 15000; // between looks
+const THROUGHPUT_MS = 10000, FAILED_MS = 15000; // between polls
 const QUEUE_SHOWN = 50;
 const HOURS = { 1: "1 h", 6: "6 h", 24: "24 h", 168: "7 d" };
 
 const clock = (t) => new Date(t * 1000).toLocaleTimeString("sv-SE", { hour: "2-digit", minute: "2-digit" });
 const day = (t) => new Date(t * 1000).toLocaleDateString("sv-SE").slice(5) + " " + clock(t);
-// Ticks where the person's clock is at whole multiples of incr seconds, also in zones of 45 minutes and where summer time begins or ends.
-const east = (t) => -60 * new Date(t * 1000).getTimezoneOffset(); // seconds that the clock there is before UTC's
+// Returns ticks at whole multiples of incr seconds of local time, also in time zones of 45 minutes and across changes of summer time.
+const east = (t) => -60 * new Date(t * 1000).getTimezoneOffset(); // seconds that local time is ahead of UTC
 export function clockTicks(from, to, incr) {
   const ticks = [];
   for (let wall = Math.ceil((from + east(from)) / incr) * incr; ; wall += incr) {
@@ -28,7 +28,7 @@ export function clockTicks(from, to, incr) {
 }
 const MINUTES = [1, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440, 2880].map((minutes) => 60 * minutes);
 
-// ------------------------------------------------------------------ the numbers on top
+// ------------------------------------------------------------------ numbers at the top
 
 function numbers() {
   const names = [["running", "Running"], ["queued", "Queued"], ["speed", "Images/s now"], ["slots", "Slots used"], ["failed", "Failed in 24 h"]];
@@ -64,9 +64,9 @@ function throughput(query) {
     const series = await get(`/v1/throughput?seconds=${3600 * hours}&points=180`, signal);
     const x = hours > 24 ? ofDays : ofDay;
     if (group.x !== x) group.setX(x);
-    // The newest bin has only begun: too few seconds tell nothing.
+    // Omit the newest bin if it covers too little time.
     const n = series.t.length, young = n > 1 && series.t[n - 1] - series.t[n - 2] < series.bin_seconds / 3;
-    // Of a daemon that has only begun the idle time before is left out, but for a sixth of the span.
+    // After the daemon's start, the idle time before is left out, except for a sixth of the span.
     const first = series.images_per_sec.findIndex((rate) => rate > 0), from = Math.max(0, Math.min(first - 1, Math.floor((n * 5) / 6)));
     const some = (values) => values.slice(from, young ? -1 : undefined);
     chart.update({ x: some(series.t), y: { images_per_sec: some(series.images_per_sec) } });
@@ -83,7 +83,7 @@ function throughput(query) {
 
 // ------------------------------------------------------------------ nodes
 
-// told(sums of all nodes): each time they are known anew
+// told(sums over all nodes) is called after each poll
 function nodesCard(told) {
   const summary = h("span", { class: "quiet" });
   const table = nodesTable({ columns: ["node", "check", "slots", "gflops", "checked"], first: 50, told: (sums) => {
@@ -106,7 +106,7 @@ function queueCard() {
       .sort((a, b) => (a.estimated_start ?? Infinity) - (b.estimated_start ?? Infinity) || b.priority - a.priority || a.id - b.id);
     show(none, waiting.length === 0);
     show(scroll, waiting.length > 0);
-    const shown = waiting.slice(0, QUEUE_SHOWN), starts = shown.map((job) => `${job.slots} ${job.slots === 1 ? "slot" : "slots"}, ${startWords(job) ?? "start not known"}`);
+    const shown = waiting.slice(0, QUEUE_SHOWN), starts = shown.map((job) => `${job.slots} ${job.slots === 1 ? "slot" : "slots"}, ${startWords(job) ?? "start unknown"}`);
     const now = JSON.stringify([waiting.length, shown.map((job) => [job.id, job.name])]);
     if (now === text) return [...list.querySelectorAll(".start")].forEach((start, i) => say(start, starts[i]));
     text = now;
@@ -116,7 +116,7 @@ function queueCard() {
   return { element, tell };
 }
 
-// {element, tell(jobs): those that are active, apply(query), close()}
+// {element, tell(active jobs), apply(query), close()}
 export function clusterStrip(query) {
   const top = numbers(), chart = throughput(query), queue = queueCard();
   const nodes = nodesCard((sums) => setDatum(top.values.slots, sums.slots_used, `${sums.slots_used} of ${sums.slots}`));

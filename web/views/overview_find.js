@@ -1,4 +1,4 @@
-// What narrows the list of jobs down and is kept: tags, views that were saved; and what is done with several jobs at once.
+// Filters of the list of jobs that can be kept: tags and saved views; and actions on several jobs.
 
 import { patch, post, words as wordsOf } from "../api.js";
 import { ask } from "../ask.js";
@@ -13,16 +13,16 @@ function kept() {
   try {
     return JSON.parse(localStorage.getItem(KEPT) ?? "[]").filter(([name, to]) => typeof name === "string" && /^#\/(groups)?(\?|$)/.test(to));
   } catch {
-    return []; // written by somebody else, or no storage
+    return []; // written by another program, or no storage
   }
 }
 
-// Named views: links of this page, kept by the browser.
+// Saved views: links to this page, stored in the browser.
 function savedViews() {
   const list = h("ul", { class: "views" }), none = h("p", { class: "quiet" }, "None yet. A view is a link: state, words, tags and order.");
   const element = h("details", { class: "saved" }, h("summary", {}, "Views"));
   const save = h("button", { type: "button" }, "Save this view…"), copy = h("button", { type: "button" }, "Copy link");
-  // Of what is kept now: another tab may have changed it.
+  // Reads the stored views again, because another tab may have changed them.
   const store = (name, ...view) => {
     localStorage.setItem(KEPT, JSON.stringify([...kept().filter(([other]) => other !== name), ...view]));
     fill();
@@ -31,7 +31,7 @@ function savedViews() {
     const views = kept();
     show(none, !views.length);
     list.replaceChildren(...views.map(([name, to]) => h("li", {}, h("a", { href: to }, name),
-      h("button", { type: "button", class: "tool", "aria-label": `Forget the view ${name}`, onclick: () => store(name) }, "×"))));
+      h("button", { type: "button", class: "tool", "aria-label": `Remove the view ${name}`, onclick: () => store(name) }, "×"))));
   };
   save.addEventListener("click", async () => {
     const field = h("input", { required: true, maxlength: 60 }), to = location.hash || "#/";
@@ -40,7 +40,7 @@ function savedViews() {
       if (!name) throw new Error("A view needs a name.");
       store(name, [name, to]);
     };
-    await ask({ title: "Save this view", text: "The view is kept in this browser. Its link works for everybody who may see the jobs.",
+    await ask({ title: "Save this view", text: "The view is stored in this browser. Its link works for everyone who may see the jobs.",
       more: h("div", { class: "fields" }, h("label", {}, "Name", field)), yes: "Save", no: "Cancel", kind: "primary", work });
   });
   copy.addEventListener("click", async () => {
@@ -60,7 +60,7 @@ function savedViews() {
   return element;
 }
 
-// changed({tag}): something else is asked for.  {elements, update({q, tag})}
+// changed({tag}): the filter has changed. {elements, update({q, tag})}
 export function findBar(changed) {
   const chips = h("span", { class: "chips asked" });
   const groups = h("a", { class: "button", href: "#/groups" }, "Groups");
@@ -69,20 +69,20 @@ export function findBar(changed) {
     if (chips.dataset.tag === tag) return;
     chips.dataset.tag = tag;
     const tags = tagWords(tag);
-    chips.replaceChildren(...tags.map((one) => h("button", { type: "button", class: "chip", "aria-label": `Show jobs without the tag ${one} too`,
+    chips.replaceChildren(...tags.map((one) => h("button", { type: "button", class: "chip", "aria-label": `Also show jobs without the tag ${one}`,
       onclick: () => changed({ tag: tags.filter((other) => other !== one).join(",") }) }, one, h("span", { "aria-hidden": "true" }, " ×"))));
   };
   return { elements: [chips, groups, savedViews()], update };
 }
 
-// Does it to each; what went wrong is told together, and the others are done.
+// Runs work for each id, also after failures, and reports all errors together.
 async function each(ids, work) {
   const failed = [];
   for (const id of ids) await work(id).catch((error) => failed.push(`job ${id}: ${wordsOf(error)}`));
   if (failed.length) throw new Error(failed.join("; "));
 }
 
-// For jobs whose boxes are ticked. changed(): look again; clear(): tick none.  {element, update(ids, jobs)}
+// Actions on the checked jobs. changed(): poll again; clear(): uncheck all. {element, update(ids, jobs)}
 export function bulkBar(changed, clear) {
   let ids = [], active = [];
   const words = h("span", { class: "count", role: "status" }), failure = h("span", { class: "error", role: "alert", hidden: true });
@@ -95,20 +95,20 @@ export function bulkBar(changed, clear) {
   const tag = button("Tag…", "", async () => {
     const add = h("input", { autocapitalize: "off" }), remove = h("input", { autocapitalize: "off" }), these = ids;
     const work = () => each(these, (id) => patch(`/v1/jobs/${id}`, { add_tags: tagWords(add.value), remove_tags: tagWords(remove.value) }));
-    await ask({ title: `Tag ${these.length === 1 ? `job ${these[0]}` : `${these.length} jobs`}`, text: "Tags are words of letters, digits and _.-:/ with commas between them.",
-      more: h("div", { class: "fields" }, h("label", {}, "Add", add), h("label", {}, "Remove", remove)), yes: "Change the tags", no: "Leave them", kind: "primary", work });
+    await ask({ title: `Tag ${these.length === 1 ? `job ${these[0]}` : `${these.length} jobs`}`, text: "Tags consist of letters, digits and _.-:/ and are separated by commas.",
+      more: h("div", { class: "fields" }, h("label", {}, "Add", add), h("label", {}, "Remove", remove)), yes: "Change the tags", no: "Cancel", kind: "primary", work });
     changed();
   });
   const cancel = button("Cancel…", "danger", async () => {
     const these = active;
-    await ask({ title: `Cancel ${these.length} ${these.length === 1 ? "job" : "jobs"}?`, text: `Those that run finish their step and write a checkpoint, unless they write none: ${these.join(", ")}.`,
+    await ask({ title: `Cancel ${these.length} ${these.length === 1 ? "job" : "jobs"}?`, text: `Running jobs finish their step and write a checkpoint, unless checkpoints are disabled: ${these.join(", ")}.`,
       yes: these.length === 1 ? "Cancel the job" : "Cancel the jobs", no: "Keep them", work: () => each(these, (id) => post(`/v1/jobs/${id}/cancel`)) });
     changed();
   });
   const element = h("div", { class: "bulk", hidden: true, role: "group", "aria-label": "Selected jobs" },
     words, comparison, tag, cancel, button("Clear selection", "", clear), failure);
   const update = (picked, jobs) => {
-    if (ids.join() !== [...picked].join()) told(""); // it was about others
+    if (ids.join() !== [...picked].join()) told(""); // the message was about another selection
     ids = [...picked];
     active = ids.filter((id) => !["succeeded", "failed", "cancelled"].includes(jobs.get(id)?.state));
     show(element, ids.length > 0);

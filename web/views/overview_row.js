@@ -1,4 +1,4 @@
-// A job as a row of the overview, and its columns.
+// A row of the overview, and its columns.
 
 import { badge, datum, h, mark, meter, progressOf, say, setBadge, setDatum, setMeter } from "../dom.js";
 import * as f from "../format.js";
@@ -7,7 +7,7 @@ import { startWords, submitter, timeLeft, title } from "../jobs.js";
 
 const STATES = ["running", "evaluating", "starting", "queued", "failed", "cancelled", "succeeded"];
 
-// value(job, askedAtMs): what the column is sorted by
+// value(job, askedAtMs): sort key of the column
 export const COLUMNS = [
   { key: "id", name: "Job", kind: "", value: (job) => job.id },
   { key: "state", name: "State", kind: "", value: (job) => STATES.indexOf(job.state) },
@@ -20,7 +20,7 @@ export const COLUMNS = [
   { key: "created_at", name: "Submitted", kind: "num", value: (job) => job.created_at },
 ];
 
-// picked(is it): its box was ticked.  {element, update(job, askedAtMs)}
+// picked(checked): the box was changed. {element, update(job, askedAtMs)}
 export function jobRow(id, picked) {
   const tick = h("input", { type: "checkbox", "aria-label": `Select job ${id}`, onchange: () => picked(tick.checked) });
   const chips = tagChips();

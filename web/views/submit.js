@@ -1,4 +1,4 @@
-// A new job: its keys as a form and as JSON, which follow each other, beside the plan that the daemon makes anew as one types.
+// A new job: its keys as a form and as JSON, kept in sync, next to the plan that the daemon recalculates while the user types.
 
 import { get, newKey, post, Problem, waiting, words } from "../api.js";
 import { ask } from "../ask.js";
@@ -11,12 +11,12 @@ import { title as titleOf } from "../jobs.js";
 import { watch } from "../live.js";
 import { planView } from "../plan_view.js";
 
-const PAUSE_MS = 250; // after a key press, before the daemon is asked for a plan
-const AGAIN_MS = 2000; // where it did not answer
-const LONG_SECONDS = 86400; // a job that is predicted to take longer is confirmed before it is submitted
+const PAUSE_MS = 250; // after a key press, before a plan is requested
+const AGAIN_MS = 2000; // if the daemon did not answer
+const LONG_SECONDS = 86400; // jobs predicted to take longer have to be confirmed
 const KNOWN_MOST = 100; // data sets of earlier jobs
 
-// ------------------------------------------------------------------ what is kept until the tab is closed
+// ------------------------------------------------------------------ draft kept until the tab is closed
 
 const draftName = (clone) => `traind-draft${clone ? `-${clone}` : ""}`;
 function loadDraft(clone) {
@@ -27,13 +27,13 @@ function loadDraft(clone) {
   }
 }
 
-// ------------------------------------------------------------------ what one starts from
+// ------------------------------------------------------------------ starting points
 
-// [[value, words, text, the document from the one that is there], …] in groups: {"": [...], Examples: [...], Presets: [...]}
+// [[value, words, text, function from the current document to the new one], …] in groups: {"": [...], Examples: [...], Presets: [...]}
 function beginnings({ original, last, examples, presets, trained }, specOf) {
   const keptData = ({ data }) => (data?.train ? { data: Object.fromEntries(Object.entries(data).filter(([key]) => ["train", "eval", "train_images", "eval_images"].includes(key))) } : {});
   const folder = trained.find((path) => /fashion-mnist\/train\/?$/.test(path))?.replace(/\/train\/?$/, "");
-  // Its data are where an earlier job had them, else those in the form, else to be filled in.
+  // Uses the data of an earlier job, otherwise of the form, otherwise left to be filled in.
   const example = (one) => (now) => {
     const { train: _train, eval: _eval, ...data } = one.data;
     return folder ? JSON.parse(JSON.stringify(one).replaceAll("@DATA@", folder)) : { ...one, data: { ...keptData(now).data, ...data } };
@@ -42,14 +42,15 @@ function beginnings({ original, last, examples, presets, trained }, specOf) {
     "": [["", "An empty document", "Every setting has its default.", () => ({})],
       original && ["clone", `Job ${original.id}: ${titleOf(original)}`, "The job as it was submitted.", () => specOf(original)],
       last && last.id !== original?.id && ["last", `The last job: ${titleOf(last)}`, `Job ${last.id} as it was submitted.`, async () => specOf(await get(`/v1/jobs/${last.id}`))]].filter(Boolean),
-    Examples: [["test", "Quick test: random images", "A small network on random images, for some seconds: to see that all works.", () => TEST_JOB],
+    Examples: [["test", "Quick test: random images", "A small network on random images for a few seconds, to check that everything works.", () => TEST_JOB],
       ...examples.map((one) => [one.name, `${one.name}: ${one.model.arch}, ${one.steps ? `${f.count(one.steps)} steps` : `${f.number(one.epochs)} epochs`}`,
-        `Fashion-MNIST as ./quickstart prepares it in _data/fashion-mnist.${folder ? "" : " Enter the absolute paths of its folders train and validation below."}`, example(one)])],
+        `Fashion-MNIST as prepared by ./quickstart in _data/fashion-mnist.${folder ? "" : " Enter the absolute paths of its folders train and validation below."}`, example(one)])],
     Presets: presets.map(({ name }) => [`preset:${name}`, name, "", (now) => ({ preset: name, ...keptData(now) })]),
   };
 }
 
-// chosen(value, make): the document that make gives of the one there. {element, update(value, preset's name, fields, whether it can be undone)}
+// chosen(value, make): make returns the new document for the current one. {element, update(value, preset's name, fields, whether it can be
+// undone)}
 function startCard(groups, presets, chosen, undo) {
   const all = Object.values(groups).flat(), option = ([value, text]) => h("option", { value }, text);
   const select = h("select", { id: "start-from", "aria-describedby": "start-text" }, ...Object.entries(groups).flatMap(([name, list]) =>
@@ -71,7 +72,7 @@ function startCard(groups, presets, chosen, undo) {
   return { element, update };
 }
 
-// ------------------------------------------------------------------ what a clone changes
+// ------------------------------------------------------------------ changes of a clone
 
 function changesCard(original) {
   const body = h("tbody"), none = h("p", { class: "quiet" }, "No changes yet.");
@@ -79,7 +80,7 @@ function changesCard(original) {
   const element = h("section", { class: "card changes" }, h("h2", {}, "Changed from ", h("a", { href: `#/jobs/${original.id}` }, original.name || `job ${original.id}`)),
     none, h("div", { class: "scroll", role: "group", tabindex: 0, "aria-label": "Changes" }, table));
   const update = (fields, spec) => {
-    // An older daemon's job has no keys that came later: they are as by default.
+    // A job of an older daemon lacks keys added later, which have their defaults.
     const rows = differences(fields, effective(fields, original.spec, null), spec);
     show(none, !rows.length);
     show(table, rows.length > 0);
@@ -89,7 +90,7 @@ function changesCard(original) {
   return { element, update };
 }
 
-// ------------------------------------------------------------------ the page, once its parts are there
+// ------------------------------------------------------------------ page
 
 const trainctlLine = (text) =>
   `trainctl ${location.origin === "http://127.0.0.1:7077" ? "" : `--server ${location.origin} `}submit - <<'JSON'\n${text}\nJSON`;
@@ -128,7 +129,7 @@ class Page {
     main.replaceChildren(h("div", { class: "title" }, title, this.status, h("div", { class: "actions" }, anew)),
       h("div", { class: "submit" }, this.left,
         h("div", { class: "submit-side" },
-          // Above what comes and goes with the plan: the button must not move away from under the pointer.
+          // Placed above elements that appear and disappear with the plan, so that the button does not move under the pointer.
           h("div", { class: "submit-bar" }, this.short, this.button, this.slots, this.failure),
           h("section", { class: "card plan-card", "aria-label": "Plan" }, h("h2", {}, "Plan"), this.trouble.element, this.planHint, this.plan.element),
           h("section", { class: "card codes", "aria-label": "The document" }, h("p", { class: "help" }, "Only what differs from the defaults is sent."),
@@ -137,10 +138,10 @@ class Page {
 
   get clone() { return this.original?.id; }
 
-  // Of a job what differs from the defaults and its preset.
+  // The differences of a job from the defaults and its preset.
   specOf({ spec }) { return sparse(this.fields, spec, this.presetDocument(spec)); }
 
-  // The draft, or the original, or nothing at all.
+  // Starts with the draft, the original, or an empty document.
   start() {
     const draft = loadDraft(this.clone);
     this.problems = [];
@@ -180,7 +181,7 @@ class Page {
 
   presetDocument(document = this.document) { return this.presets.find((one) => one.name === document.preset)?.document ?? null; }
 
-  // A change by the form: the JSON follows. By the JSON: the text stays as it is typed.
+  // Changes by the form update the JSON; changes of the JSON leave the text as typed.
   change(document, byText = false, pauseMs = PAUSE_MS) {
     this.document = inOrder(this.fields, sparse(this.fields, document, this.presetDocument(document)));
     this.setBroken(false);
@@ -206,7 +207,7 @@ class Page {
     this.keep();
   }
 
-  // While the text is no JSON the form has nothing to change: its document is an older one, which would take the text's place.
+  // While the text is not valid JSON, the form is locked: its document is an older one and would overwrite the text.
   setBroken(broken) {
     this.broken = broken;
     this.left.inert = broken;
@@ -214,10 +215,10 @@ class Page {
     clearTimeout(this.timer);
     this.abort?.abort();
     this.trouble.update([], "");
-    this.told("The form waits until the JSON is valid.", false);
+    this.told("The form is locked until the JSON is valid.", false);
   }
 
-  // The nearest key instead of an unknown one, or the nearest value.
+  // Replaces an unknown key by the suggested one, or a value.
   take(pointer, suggestion) {
     const renamed = suggestion.startsWith("/") && !this.form.has(pointer);
     const value = valueAt(this.document, pointer);
@@ -246,14 +247,14 @@ class Page {
     }
   }
 
-  // words about the plan, and whether it is that of the document
+  // status text of the plan, and whether it is the plan of the current document
   told(text, current) {
     say(this.planHint, text);
     show(this.planHint, text !== "");
     this.plan.element.classList.toggle("old", !current);
   }
 
-  // Nothing is written yet.
+  // Nothing has been entered yet.
   begin() {
     this.complain([]);
     show(this.plan.element, false);
@@ -281,12 +282,12 @@ class Page {
   async submit() {
     if (this.button.disabled) return;
     if (this.broken) return this.fail("The JSON is not valid yet.", this.editor.text);
-    clearTimeout(this.timer); // its text is what counts now
+    clearTimeout(this.timer); // this text is submitted
     this.button.disabled = true;
     say(this.button, "Submitting…");
     try {
       if (!await this.confirmed()) throw null;
-      // The key goes with the document: a second click, or a second try after a lost answer, gives the same job.
+      // The key belongs to the document: a second click, or a retry after a lost answer, returns the same job.
       const job = await post("/v1/jobs", this.document, { headers: { "Idempotency-Key": this.key } });
       this.forget();
       if (!this.gone) location.hash = `#/jobs/${job.id}`;
@@ -299,10 +300,10 @@ class Page {
     this.button.disabled = false;
     say(this.button, "Submit the job");
   }
-  // Before a machine is taken for days: whether the person wants it.
+  // Asks the user to confirm a job that takes days.
   async confirmed() {
     const { key } = this;
-    // What is wrong with the document is said when it is submitted.
+    // Problems of the document are shown by the submission.
     const { predicted } = this.planned?.key === key ? this.planned.plan : await post("/v1/plan", this.document).catch(() => ({}));
     const { value, low, high } = predicted?.ttt_seconds ?? {};
     return !(value > LONG_SECONDS) || ask({ title: `Submit a job of ${f.duration(value)}?`,
@@ -315,7 +316,7 @@ class Page {
     focus?.focus();
   }
 
-  // Whether it would wait: shown beside the button, and the page's head tells whether the daemon answers.
+  // Shows next to the button whether the job would have to wait. The page's header shows whether the daemon answers.
   room({ slots, jobs }) {
     const free = slots.total - slots.used;
     say(this.slots, `${free} of ${slots.total} slots ${slots.total === 1 ? "is" : "are"} free${jobs.queued ? `, ${jobs.queued} ${jobs.queued === 1 ? "job is" : "jobs are"} queued` : ""}.`);
@@ -335,7 +336,7 @@ async function load(query, signal) {
   const [schema, { presets }, original, { jobs: [last] }, train, evaluated, examples] = await Promise.all([get("/v1/schema/job", signal), get("/v1/presets", signal),
     clone ? get(`/v1/jobs/${encodeURIComponent(clone)}`, signal) : null, get("/v1/jobs?limit=1", signal), paths("data.train"), paths("data.eval"),
     get("examples.json", signal).catch(() => [])]);
-  return { schema, presets, original, last, known: { train, eval: evaluated }, examples: examples.filter((one) => one.model) }; // and not of a sweep
+  return { schema, presets, original, last, known: { train, eval: evaluated }, examples: examples.filter((one) => one.model) }; // not those of sweeps
 }
 
 export function mount(main, { query, heading }) {

@@ -1,4 +1,4 @@
-// One sweep over job keys: #/sweeps/3?x=lr.base&log=x&brush=lr.base:0.1:0.4
+// Page of one sweep: #/sweeps/3?x=lr.base&log=x&brush=lr.base:0.1:0.4
 
 import { get, post, waiting } from "../api.js";
 import { ask } from "../ask.js";
@@ -11,10 +11,10 @@ import { axisFormat, bestTrials, metricFormat, metricWords, name, outcome, place
 import { keyWords, pretty, writeText } from "../job_document.js";
 
 const BUDGET = "budget", RESULT = "result";
-const COMPARED = 5; // of the best, by the button
+const COMPARED = 5; // number of the best compared by the button
 
-// A brush is [low, high] of numbers, or a Set of words. In the address: name:low:high, name=word|word; several with commas. The words
-// are encoded: those of lists have commas in them.
+// A brush is [low, high] for numbers, or a Set of words. In the address: name:low:high, name=word
+// word, separated by commas. Words are encoded, because those of lists contain commas.
 function readBrushes(text) {
   const brushes = new Map();
   for (const part of (text ?? "").split(",").filter(Boolean)) {
@@ -28,7 +28,7 @@ function decoded(word) {
   try {
     return decodeURIComponent(word);
   } catch {
-    return word; // typed by a person
+    return word; // typed by hand
   }
 }
 const end = (x) => (Number.isFinite(x) ? String(x) : "");
@@ -41,12 +41,12 @@ function valueOf(trial, key) {
   return key === BUDGET ? trial.budget : trial.point[key] ?? null;
 }
 
-// ------------------------------------------------------------------ the table
+// ------------------------------------------------------------------ table
 
 function trialsCard(page) {
   const head = h("tr"), body = h("tbody"), shown = h("span", { class: "where" });
   const element = h("section", { class: "card trials" }, h("header", {}, h("h2", {}, "Trials, best first"), shown, h("div", { class: "tools" },
-    h("button", { type: "button", class: "tool", "aria-label": "Trials as csv, to download", onclick: () => download(`sweep-${page.id}.csv`, "text/csv", f.csv(page.rows())) }, "csv"))),
+    h("button", { type: "button", class: "tool", "aria-label": "Download the trials as csv", onclick: () => download(`sweep-${page.id}.csv`, "text/csv", f.csv(page.rows())) }, "csv"))),
     h("div", { class: "scroll wide", role: "group", tabindex: 0, "aria-label": "Trials" }, h("table", {}, h("thead", {}, head), body)));
   const row = (trial, place) => {
     const state = badge(), words = outcome(trial, page.sweep.trials), best = page.isBest(trial);
@@ -74,7 +74,7 @@ function trialsCard(page) {
   return { element, update };
 }
 
-// ------------------------------------------------------------------ the filters: what the brush does, by keyboard
+// ------------------------------------------------------------------ filters: the brushes, by keyboard
 
 function filtersCard(page) {
   const box = h("div", { class: "filters" }), clear = h("button", { type: "button", class: "plain", onclick: () => { page.brushes.clear(); page.brushed(); } }, "Clear filters");
@@ -122,7 +122,7 @@ function filtersCard(page) {
   return { element, update };
 }
 
-// ------------------------------------------------------------------ the page
+// ------------------------------------------------------------------ page
 
 class Page {
   constructor(main, id, query, heading) {
@@ -199,7 +199,7 @@ class Page {
     show(this.wait, false);
     show(this.content, true);
     this.draw();
-    return running(this.sweep) ? 2000 : 10000; // the page's head says "live": it must know
+    return running(this.sweep) ? 2000 : 10000; // the page's header shows "live", so keep polling
   }
 
   isBest({ rung, metric }) { return rung === this.sweep.best?.rung && metric === this.sweep.best.metric; }
@@ -209,7 +209,7 @@ class Page {
       ...this.sweep.trials.map((t, i) => [placeOfTrial(this.sweep.trials, i), ...this.keys.map((key) => writeText(valueOf(t, key))), t.metric, t.rung, outcome(t, this.sweep.trials), t.job])];
   }
 
-  // 0: the poorest result, 1: the best
+  // 0: the worst result, 1: the best
   goodness(trial) {
     const results = this.sweep.trials.map((t) => t.metric).filter((v) => v !== null);
     const low = Math.min(...results), high = Math.max(...results);
@@ -218,12 +218,12 @@ class Page {
     return this.sweep.document.goal === "min" ? 1 - share : share;
   }
 
-  // A parameter's name, or what else is an axis, for people.
+  // The display name of an axis: a parameter or another quantity.
   called(key) { return key === BUDGET ? keyWords(this.sweep.document.budget.key) : key === RESULT ? metricWords(this.sweep.document.metric) : keyWords(key); }
   axis(key, log) { return { ...axisOf(key, this.sweep.trials.map((t) => valueOf(t, key)), log), title: this.called(key) }; }
   canLog(key) { return canBeLog(this.sweep.trials.map((t) => valueOf(t, key))); }
 
-  // A key that was drawn by its logarithm, and results that are far apart.
+  // Keys drawn from a log range, and results that differ by orders of magnitude, start with a log axis.
   usualLogs() {
     const results = this.sweep.trials.map((t) => t.metric).filter((v) => v !== null);
     return new Set([this.ranges[this.x]?.log && "x", this.canLog(RESULT) && Math.max(...results) > 30 * Math.min(...results) && "y"].filter(Boolean));
@@ -260,7 +260,7 @@ class Page {
     this.parallel.update({ axes, lines, brushes: this.places(axes) }, `${many} as lines over ${axes.map((axis) => axis.name).join(", ")}; the table of trials has the numbers`);
   }
 
-  // The brushes as places on their axes.
+  // The brushes as positions on their axes.
   places(axes) {
     const places = new Map();
     for (const axis of axes) {
@@ -282,7 +282,7 @@ class Page {
     } else {
       this.brushes.set(key, range.map((place, i) => (place <= 0.03 && i === 0 ? -Infinity : place >= 0.97 && i === 1 ? Infinity : Number(valueAtPlace(axis, place).toPrecision(4)))));
     }
-    // As one drags the pictures follow; table and address once the hand rests.
+    // While dragging only the plots are updated; table and address follow at the end.
     this.frame ||= requestAnimationFrame(() => {
       this.frame = 0;
       this.drawPictures();

@@ -25,10 +25,10 @@ export function mount(main, { query, heading }) {
   const rows = new Map(); // id -> row()
   let shown = shownOf(query);
   const body = h("tbody"), summary = h("p", { class: "summary", role: "status" }), wait = notice("Loading the sweeps…");
-  const none = notice("No sweeps yet", h("p", {}, "A sweep runs one job with many values of some of its keys, and ranks them."),
+  const none = notice("No sweeps yet", h("p", {}, "A sweep runs a job with different values of some of its keys and ranks the results."),
     h("p", {}, h("a", { class: "button primary", href: "#/sweeps/new" }, "Start a sweep")));
   const table = h("section", { class: "card" }, h("div", { class: "scroll wide", role: "group", tabindex: 0, "aria-label": "Sweeps" },
-    h("table", { class: "sweeps" }, h("caption", { class: "hidden" }, "Sweeps, the newest first"),
+    h("table", { class: "sweeps" }, h("caption", { class: "hidden" }, "Sweeps, newest first"),
       h("thead", {}, h("tr", {}, ...COLUMNS.map(([text, kind]) => h("th", { scope: "col", class: kind }, text)))), body)));
   const more = moreButton("Show more sweeps", body, () => {
     shown += PAGE;

@@ -1,4 +1,4 @@
-// Usage per user, and the limits per user (#/users).
+// Usage and limits per user (#/users).
 
 import { get, waiting } from "../api.js";
 import { h, notice, say, show } from "../dom.js";
@@ -24,14 +24,14 @@ function limitWords(usage) {
   const hours = usage.fair_share_half_life_hours, days = hours >= 48 && hours % 24 === 0;
   return [limits.length ? `Limits per user: ${limits.join(", ")}.` : "No per-user limits are set.",
     `Usage decays with a half-life of ${days ? `${f.number(hours / 24)} days` : `${f.number(hours)} hours`}.`,
-    usage.fair_share_weight > 0 ? `A user with all of the usage loses ${f.number(usage.fair_share_weight)} points of priority.` : "It does not affect queue order."].join(" ");
+    usage.fair_share_weight > 0 ? `A user with all of the usage loses ${f.number(usage.fair_share_weight)} priority points.` : "It does not affect queue order."].join(" ");
 }
 
 export function mount(main, { heading }) {
   heading("Users");
   const body = h("tbody"), summary = h("p", { class: "summary", role: "status" }), limits = h("p", { class: "lead" });
   const wait = notice("Loading the users…"), none = notice("No jobs have run yet");
-  const table = h("section", { class: "card" }, h("div", { class: "scroll wide", role: "group", tabindex: 0, "aria-label": "Users" }, h("table", { class: "users" }, h("caption", { class: "hidden" }, "Users, those with the largest share first"),
+  const table = h("section", { class: "card" }, h("div", { class: "scroll wide", role: "group", tabindex: 0, "aria-label": "Users" }, h("table", { class: "users" }, h("caption", { class: "hidden" }, "Users, largest share first"),
     h("thead", {}, h("tr", {}, ...COLUMNS.map(([text, kind]) => h("th", { scope: "col", class: kind }, text)))), body)));
   main.append(h("div", { class: "title" }, h("h1", { tabindex: -1 }, "Users"), summary), limits, wait, none, table);
   for (const element of [none, table]) show(element, false);

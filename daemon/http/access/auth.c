@@ -62,9 +62,10 @@ int auth_caller(const struct http_app *app, const struct config *config, int soc
     if (!authorization)
         return 0;
     if (strncasecmp(authorization, "Bearer ", 7) != 0)
-        return error_set(e, ERR_NO_TOKEN,
-                         "the header Authorization must be \"Bearer TOKEN\", with a token that "
-                         "trainctl token create made");
+        return error_set(
+            e, ERR_NO_TOKEN,
+            "the header Authorization must be \"Bearer TOKEN\", with a token created by "
+            "trainctl token create");
     const char *text = authorization + 7;
     if (tokens_check(app->tokens, text + strspn(text, " "), clock_now(),
                      counts ? config->requests_per_second : 0, &owner, e))
@@ -147,7 +148,7 @@ int auth_check_job(const struct request *q, int64_t id, struct error *e)
     owner = job.submitted_by;
     job.submitted_by = NULL;
     store_job_clear(&job);
-    /* Users and tokens have a prefix, so this is a sweep. */
+    /* Users and tokens have a prefix, so this can only be a sweep. */
     if (owner && sscanf(owner, "sweep %lld%n", &sweep, &used) == 1 && !owner[used]) {
         free(owner);
         status = auth_sweep_owner(q, sweep, &owner, e);
@@ -173,15 +174,14 @@ int csrf_check(bool any_host, const char *host, const char *origin, const char *
 {
     if (!any_host && host && !host_is_loopback(host))
         return error_set(e, ERR_NOT_ALLOWED,
-                         "the Host header must name this machine's loopback, as localhost or "
+                         "the Host header must name this machine's loopback, such as localhost or "
                          "127.0.0.1, not \"%.100s\"",
                          host);
     if (!changes)
         return 0;
     if ((origin && !auth_same_site(origin, host)) ||
         (fetch_site && strcmp(fetch_site, "same-origin") != 0 && strcmp(fetch_site, "none") != 0))
-        return error_set(e, ERR_NOT_ALLOWED,
-                         "requests from the pages of other web sites are not taken");
+        return error_set(e, ERR_NOT_ALLOWED, "requests from pages of other web sites are rejected");
     return 0;
 }
 

@@ -19,8 +19,8 @@ static bool job_policy_climbs(const char *path)
     return false;
 }
 
-/* roots: "/a:/b"; NULL: any folder. Symbolic links are followed; a path that does not exist is
- * judged by its text, and must not contain "..". */
+/* roots: "/a:/b"; NULL: any folder. Resolves symbolic links; a path that does not exist is checked
+ * by its text and must not contain "..". */
 static void job_policy_check_path(const char *roots, const char *path, const char *pointer,
                                   struct problems *problems)
 {
@@ -42,7 +42,7 @@ static void job_policy_check_path(const char *roots, const char *path, const cha
 }
 
 /* Parameters of --mca that neither start nor load anything, and the form of their values. The first
- * matching row counts; "btl*" matches every name that begins so. */
+ * matching row applies; "btl*" matches all names with this prefix. */
 static const struct {
     const char *name;
     enum job_text value;
@@ -92,7 +92,8 @@ static bool job_policy_is_harmless_parameter(const char *name, const char *value
     return false;
 }
 
-/* The number of arguments from args[i] on that form an allowed one; 0: not allowed. */
+/* Returns the number of arguments, beginning with args[i], that form an allowed option; 0: not
+ * allowed. */
 static size_t job_policy_is_harmless(char *const *args, size_t i, size_t count)
 {
     static const char *const reports[] = {"--report-bindings", "--display-map",
@@ -184,7 +185,7 @@ void job_policy_check_target(const char *to, const char *pointer, const struct c
 {
     if (!address_mail_is_allowed(config->notify_mail_domains, to))
         problems_add(problems, pointer, NULL,
-                     "is a mail to another domain than those that notify_mail_domains of "
+                     "is a mail address outside the domains that notify_mail_domains of "
                      "traind.conf lists: %s",
                      config->notify_mail_domains);
 }

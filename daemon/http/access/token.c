@@ -24,7 +24,7 @@ struct token {
     enum role role;
     double created_at, expires_at, used_at; /* 0: never */
     unsigned char hash[HASH_BYTES];
-    double allowance, counted_at; /* requests left at that time */
+    double allowance, counted_at; /* requests left as of counted_at */
 };
 
 #define TOKENS_MAGIC 0x70ce2500u
@@ -60,7 +60,7 @@ static struct token *tokens_append(struct tokens *t)
 static int tokens_damaged(const struct tokens *t, struct error *e)
 {
     return error_set(e, ERR_CORRUPT,
-                     "%s is damaged: put a copy of it in its place, or remove it and make new "
+                     "%s is damaged: restore it from a backup, or remove it and create new "
                      "tokens with trainctl token create",
                      t->path);
 }
@@ -95,7 +95,7 @@ static int tokens_load(struct tokens *t, struct error *e)
     t->next = json_integer_value(json_object_get(document, "next"));
     const json_t *list = json_object_get(document, "tokens");
     if (!document && e->code != ERR_CORRUPT)
-        status = -(int)e->code; /* the file may be intact, so nothing may be overwritten */
+        status = -(int)e->code; /* the file may be intact, so it must not be overwritten */
     else if (t->next < 1 || !json_is_array(list))
         status = tokens_damaged(t, e);
     json_array_foreach (list, i, item)
@@ -132,7 +132,7 @@ int tokens_open(const char *path, struct tokens **out, struct error *e)
 
     *out = NULL;
     if (sodium_init() < 0)
-        return error_set(e, ERR_INTERNAL, "libsodium cannot be initialised: no random numbers");
+        return error_set(e, ERR_INTERNAL, "cannot initialise libsodium: no random numbers");
     t = xcalloc(1, sizeof *t);
     t->magic = TOKENS_MAGIC;
     t->path = xstrdup(path);
@@ -220,7 +220,7 @@ static int tokens_remove(struct tokens *t, int64_t id, struct error *e)
     memmove(&t->items[i], &t->items[i + 1], (t->count - i - 1) * sizeof gone);
     t->count--;
     int status = tokens_save(t, e);
-    if (status) { /* it is still in the file */
+    if (status) { /* restore it: it is still in the file */
         memmove(&t->items[i + 1], &t->items[i], (t->count - i) * sizeof gone);
         t->items[i] = gone;
         t->count++;
@@ -281,15 +281,15 @@ static int token_check(struct tokens *t, const unsigned char hash[HASH_BYTES], i
     struct token *k = token_find_token(t, id);
 
     if (sodium_memcmp(hash, k ? k->hash : nobody, HASH_BYTES) != 0 || !k)
-        return error_set(e, ERR_NO_TOKEN, "this token is not known here, or was revoked");
+        return error_set(e, ERR_NO_TOKEN, "this token is unknown or was revoked");
     if (token_has_expired(k, now))
         return error_set(e, ERR_NO_TOKEN,
-                         "the token %lld (%s) has expired: have a new one made with trainctl token "
+                         "token %lld (%s) has expired: create a new one with trainctl token "
                          "create",
                          (long long)id, k->name);
     if (!token_within_rate(k, now, (double)per_second))
         return error_set(e, ERR_TOO_MANY,
-                         "the token %lld (%s) has made more than %lld requests within a second "
+                         "token %lld (%s) has made more than %lld requests within a second "
                          "(requests_per_second)",
                          (long long)id, k->name, (long long)per_second);
     k->used_at = now;

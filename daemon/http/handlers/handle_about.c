@@ -1,4 +1,4 @@
-/* Schema, presets, routes, health. */
+/* GET schema, presets, routes and health. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 #include "daemon/http/routes.h"
 #include "daemon/store/store_open.h"
 
-#define ROOM_BYTES (1 << 20) /* a job's row, its plan and the first lines of its log */
+#define ROOM_BYTES (1 << 20) /* needed for a job's row, its plan and the first lines of its log */
 
 int handle_schema(const struct request *q, struct reply *r, struct error *e)
 {
@@ -53,7 +53,7 @@ int handle_healthz(const struct request *q, struct reply *r, struct error *e)
                       e);
 }
 
-/* A quota or a lack of inodes is a full disk too. */
+/* Returns an error if the disk is full, including an exceeded quota or a lack of inodes. */
 static int about_check_room(const char *folder, struct error *e)
 {
     int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
@@ -62,11 +62,12 @@ static int about_check_room(const char *folder, struct error *e)
     if (fd >= 0)
         close(fd);
     if (failed == ENOSPC || failed == EDQUOT)
-        return error_set(e, ERR_NO_SPACE,
-                         "the disk of the state folder is full: no job is taken until there is "
-                         "room again");
+        return error_set(
+            e, ERR_NO_SPACE,
+            "the disk of the state folder is full: no jobs are accepted until there is "
+            "room again");
     if (failed == EROFS || failed == EACCES)
-        return error_set(e, ERR_IO, "the state folder cannot be written to: %s", strerror(failed));
+        return error_set(e, ERR_IO, "cannot write to the state folder: %s", strerror(failed));
     return 0;
 }
 

@@ -1,4 +1,4 @@
-/* For administrators: the audit log, backups and tokens. */
+/* Administration: the audit log, backups and tokens. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -46,7 +46,7 @@ int handle_audit(const struct request *q, struct reply *r, struct error *e)
         request_query_int(q, "limit", 1, 1000, 50, &limit, e) ||
         request_query_int(q, "target", 1, INT64_MAX, 0, &filter.target, e))
         return -(int)e->code;
-    filter.limit = limit + 1; /* is there another page? */
+    filter.limit = limit + 1; /* one more, to find out whether there is another page */
     if (store_audit_list(q->app->store, &filter, &lines, e))
         return -(int)e->code;
     bool more = lines.count > (size_t)limit;
@@ -62,8 +62,8 @@ int handle_audit(const struct request *q, struct reply *r, struct error *e)
     return reply_json_text(r, 200, &text, e);
 }
 
-/* A complete copy first, in an unlinked file: a slow client does not hold the database, and nothing
- * is left behind. */
+/* Sends a complete copy from an unlinked file, so that a slow client does not block the database
+ * and nothing is left over. */
 int handle_backup(const struct request *q, struct reply *r, struct error *e)
 {
     char path[PATH_MAX];
@@ -73,12 +73,12 @@ int handle_backup(const struct request *q, struct reply *r, struct error *e)
         return -(int)e->code;
     int fd = mkostemp(path, O_CLOEXEC);
     if (fd < 0)
-        return error_set_errno(e, errno, "cannot make a file for the backup in %s",
+        return error_set_errno(e, errno, "cannot create a file for the backup in %s",
                                q->config->state);
     int status = store_backup(q->app->store, path, e);
     unlink(path);
     if (status == 0 && fstat(fd, &st))
-        status = error_set_errno(e, errno, "cannot look at the backup");
+        status = error_set_errno(e, errno, "cannot determine the size of the backup");
     if (status) {
         close(fd);
         return status;
@@ -90,7 +90,7 @@ int handle_backup(const struct request *q, struct reply *r, struct error *e)
     return 0;
 }
 
-/* The file is replaced whole at each change. */
+/* The file is replaced as a whole at each change, so a copy is consistent. */
 int handle_backup_tokens(const struct request *q, struct reply *r, struct error *e)
 {
     char path[PATH_MAX];
@@ -105,7 +105,7 @@ int handle_backup_tokens(const struct request *q, struct reply *r, struct error 
         return error_set_errno(e, errno, "cannot open %s", path);
     if (fstat(fd, &st) || st.st_size == 0) {
         close(fd);
-        return error_set(e, ERR_IO, "%s cannot be read", path);
+        return error_set(e, ERR_IO, "cannot read %s", path);
     }
     log_info("the tokens: backup taken by %s", job_requester_name(request_by(q)));
     audit_request(q, STORE_AUDIT_BACKUP, 0, "tokens");
@@ -118,7 +118,7 @@ int handle_backup_tokens(const struct request *q, struct reply *r, struct error 
 struct wish {
     const char *name;
     int role;
-    double seconds; /* 0: does not expire */
+    double seconds; /* 0: never expires */
 };
 
 static int admin_read_token_wish(const json_t *body, struct wish *w, struct error *e)
@@ -130,17 +130,16 @@ static int admin_read_token_wish(const json_t *body, struct wish *w, struct erro
     json_object_foreach ((json_t *)body, key, value)
         if (strcmp(key, "name") != 0 && strcmp(key, "role") != 0 &&
             strcmp(key, "expires_seconds") != 0)
-            return error_set(
-                e, ERR_INVALID,
-                "%s: unknown key; a token is asked for with name, role and expires_seconds", key);
+            return error_set(e, ERR_INVALID,
+                             "%s: unknown key; the keys are name, role and expires_seconds", key);
     w->name = json_string_value(json_object_get(body, "name"));
     w->role = role_of_token(role);
     w->seconds = json_number_value(seconds);
     if (!w->name || !*w->name || text_length(w->name) > TOKEN_NAME_MAX ||
-        !text_is_printable(w->name) /* it stands in the log and on terminals */)
+        !text_is_printable(w->name) /* it appears in the log and on terminals */)
         return error_set(
             e, ERR_INVALID,
-            "name: must be a text of 1 to %d characters without control characters: who "
+            "name: must be a string of 1 to %d characters without control characters: who "
             "will use it",
             TOKEN_NAME_MAX);
     if (w->role < 0) {
@@ -165,7 +164,7 @@ static int admin_create_token(const struct request *q, const struct wish *w, str
     if (tokens_create(q->app->tokens, w->name, (enum role)w->role,
                       w->seconds > 0 ? now + w->seconds : 0, now, text, &shown, e))
         return -(int)e->code;
-    log_info("token %lld (%s, role %s): made by %s", json_get_integer(shown, "id", 0), w->name,
+    log_info("token %lld (%s, role %s): created by %s", json_get_integer(shown, "id", 0), w->name,
              role_at((enum role)w->role)->name, job_requester_name(request_by(q)));
     audit_request(q, STORE_AUDIT_TOKEN_CREATE, json_get_integer(shown, "id", 0), w->name);
     json_object_set_new(shown, "token", json_string(text));

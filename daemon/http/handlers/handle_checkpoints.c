@@ -15,9 +15,9 @@
 #include "daemon/http/routes.h"
 #include "daemon/job/run_dir.h"
 
-/* Results of whole reads: is a file what its digest says? Valid for an unchanged inode, size and
- * time. */
-#define SLOTS 1024 /* a file takes the place of another with the same slot */
+/* Cache of digest checks: whether a file has its digest, valid while its inode, size and time are
+ * unchanged. */
+#define SLOTS 1024 /* a file replaces another with the same slot */
 
 struct verdict {
     dev_t device;
@@ -77,7 +77,7 @@ static const char *checkpoint_fd_path(int fd, char path[32])
     return path;
 }
 
-/* NULL: missing or invalid. */
+/* Returns NULL if it is missing or invalid. */
 static json_t *checkpoint_read_state(const char *run_dir, int64_t step, struct stat *st)
 {
     char path[32], hex[DIGEST_BYTES];
@@ -135,7 +135,8 @@ static bool checkpoints_has_its_size(int fd)
     return true;
 }
 
-/* Read whole only once and if it changed after state.json, which is written last. */
+/* Verifies the digest only once, and only if the file changed after state.json, which is written
+ * last. */
 static bool checkpoints_seems_whole(const json_t *state, const struct stat *state_file,
                                     const char *name, int fd)
 {
@@ -254,7 +255,7 @@ static int checkpoints_no_such_step(const struct request *q, const struct store_
                      steps);
 }
 
-/* The digest is the entity tag; damaged files are refused. */
+/* Opens the weights. The digest is the entity tag; damaged files are rejected. */
 static int checkpoints_open_model(const struct request *q, struct store_job *job, int *fd,
                                   char tag[DIGEST_BYTES + 2], struct error *e)
 {
@@ -283,7 +284,8 @@ static int checkpoints_open_model(const struct request *q, struct store_job *job
     return status;
 }
 
-/* "bytes=FROM-", "bytes=FROM-TO" or "bytes=-LAST" (RFC 9110, 14.1.2); false: ignore it. */
+/* Parses "bytes=FROM-", "bytes=FROM-TO" or "bytes=-LAST" (RFC 9110, 14.1.2). Returns false if the
+ * header is to be ignored. */
 static bool checkpoints_parse_range(const char *text, uint64_t size, uint64_t *from,
                                     uint64_t *bytes)
 {
@@ -321,7 +323,7 @@ static void checkpoints_refuse_range(struct reply *r, uint64_t size, uint64_t fr
     reply_problem(r, 416, &e, NULL);
 }
 
-/* Takes over fd. */
+/* Takes ownership of fd. */
 static int checkpoints_send_model(const struct request *q, struct reply *r, int fd, const char *tag,
                                   struct error *e)
 {
@@ -330,7 +332,7 @@ static int checkpoints_send_model(const struct request *q, struct reply *r, int 
 
     if (fstat(fd, &st) || st.st_size == 0) {
         close(fd);
-        return error_set(e, ERR_IO, "the weights cannot be read");
+        return error_set(e, ERR_IO, "cannot read the weights");
     }
     uint64_t size = (uint64_t)st.st_size;
     bool same = !q->if_range || strcmp(q->if_range, tag) == 0;

@@ -12,7 +12,7 @@
 struct compared {
     size_t count;
     struct store_job jobs[JOBS_MAX];
-    json_t *documents[JOBS_MAX]; /* without the labels, which are members of the job too */
+    json_t *documents[JOBS_MAX]; /* without the labels, which are also members of the job */
     json_t *files[JOBS_MAX];     /* provenance.json; NULL: it has none */
 };
 
@@ -49,8 +49,8 @@ static int compare_compared_load(const struct request *q, struct compared *c, st
         json_object_del(c->documents[i], "note");
         free(c->jobs[i].spec);
         free(c->jobs[i].plan);
-        c->jobs[i].spec = c->jobs[i].plan = NULL; /* summaries have none */
-        /* The limit of one job for all together. */
+        c->jobs[i].spec = c->jobs[i].plan = NULL; /* summaries omit the documents */
+        /* One job's limit is shared by all. */
         c->files[i] = job_provenance_file(q, &c->jobs[i], PROVENANCE_LIMIT_BYTES / count);
     }
     return 0;

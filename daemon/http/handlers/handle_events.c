@@ -13,7 +13,7 @@ static bool events_wants_stream(const struct request *q)
     return q->accept && strstr(q->accept, "text/event-stream");
 }
 
-/* Last-Event-ID is newer than the URL of a reconnecting client. */
+/* When a client reconnects, Last-Event-ID is newer than the URL. */
 static int events_start_id(const struct request *q, int64_t otherwise, int64_t *after,
                            struct error *e)
 {
@@ -38,7 +38,7 @@ static int events_stream(const struct request *q, int64_t job_id, struct reply *
 
     if (request_query(q, "limit") || request_query(q, "types"))
         return error_set(e, ERR_USAGE,
-                         "limit and types are for pages of JSON; a stream of events has neither");
+                         "limit and types apply to JSON pages, not to an event stream");
     if (events_start_id(q, from, &request.after, e))
         return -(int)e->code;
     int status = stream_open(q->app->streams, &request, &r->stream, e);
@@ -48,11 +48,11 @@ static int events_stream(const struct request *q, int64_t job_id, struct reply *
         return status;
     r->status = 200;
     r->type = "text/event-stream";
-    reply_header(r, "X-Accel-Buffering", "no"); /* nginx: pass it on at once */
+    reply_header(r, "X-Accel-Buffering", "no"); /* makes nginx forward events immediately */
     return 0;
 }
 
-/* types: names separated by commas. */
+/* types: comma-separated names. */
 static int events_check_types(const char *types, struct error *e)
 {
     char names[256] = "";
@@ -83,7 +83,7 @@ static int events_page(const struct request *q, int64_t job_id, struct reply *r,
         request_query_int(q, "after", 0, INT64_MAX, 0, &range.after, e) ||
         request_query_int(q, "limit", 1, 10000, 1000, &limit, e))
         return -(int)e->code;
-    range.limit = limit + 1; /* is there another page? */
+    range.limit = limit + 1; /* one more, to find out whether there is another page */
     if (store_event_list(q->app->store, &range, &events, e))
         return -(int)e->code;
     if (json_array_size(events) > (size_t)limit) {
@@ -112,7 +112,7 @@ int handle_all_events(const struct request *q, struct reply *r, struct error *e)
                                   : events_page(q, STORE_ALL_JOBS, r, e);
 }
 
-#define POINTS_MAX 1000 /* of up to 64 ranks each (worker/watch/straggler.c) */
+#define POINTS_MAX 1000 /* each with up to 64 ranks (worker/watch/straggler.c) */
 
 struct ranks {
     json_t *step, *epoch, *t, *busy; /* arrays of the same length */

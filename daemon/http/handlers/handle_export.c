@@ -1,4 +1,4 @@
-/* A job's logs in the formats of others, and the job as one file. */
+/* Exports a job's logs in other formats, and the job as one file. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -26,7 +26,7 @@
 
 typedef int exporter(struct store *store, const struct store_job *job, FILE *out, struct error *e);
 
-/* The file name is prefix, job-ID, suffix. */
+/* The file name is PREFIXjob-IDSUFFIX. */
 static int export_send(const struct request *q, exporter *export, const char *type,
                        const char *prefix, const char *suffix, struct reply *r, struct error *e)
 {
@@ -60,7 +60,7 @@ int handle_tensorboard(const struct request *q, struct reply *r, struct error *e
                        "", r, e);
 }
 
-/* Unlinked: nothing is left behind. */
+/* Creates an unlinked file, so that nothing is left over. */
 static int export_nameless_file(const struct request *q, struct error *e)
 {
     char path[PATH_MAX];
@@ -69,7 +69,7 @@ static int export_nameless_file(const struct request *q, struct error *e)
         return -(int)e->code;
     int fd = mkostemp(path, O_CLOEXEC);
     if (fd < 0)
-        return error_set_errno(e, errno, "cannot make a file for the archive in %s",
+        return error_set_errno(e, errno, "cannot create a file for the archive in %s",
                                q->config->state);
     unlink(path);
     return fd;
@@ -92,7 +92,7 @@ static int export_add_events(const struct request *q, struct job_archive_files *
         return fd;
     if (!out) {
         close(fd);
-        return error_set(e, ERR_NO_MEMORY, "no memory for the archive");
+        return error_set(e, ERR_NO_MEMORY, "out of memory for the archive");
     }
     int status = store_event_each(q->app->store, &range, export_write_event, out, e);
     bool failed = ferror(out);
@@ -179,7 +179,7 @@ static int export_add_all(const struct request *q, const struct store_job *job, 
         status = export_add_events(q, files, e);
     if (status)
         return status;
-    /* A job that never ran has no directory. */
+    /* A job that never ran has no run directory. */
     bool own = run_dir_check(q->app->store, job, &missing) == 0;
     if (!own && weights)
         return error_set(e, missing.code, "%s", missing.text);
@@ -223,7 +223,7 @@ static int export_send_archive(const struct request *q, const struct store_job *
     int status = job_archive_write(files, manifest, (int64_t)job->finished_at, fd, e);
     json_decref(manifest);
     if (!status && fstat(fd, &st))
-        status = error_set_errno(e, errno, "cannot look at the archive");
+        status = error_set_errno(e, errno, "cannot determine the size of the archive");
     if (status) {
         close(fd);
         return status;

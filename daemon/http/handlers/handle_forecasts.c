@@ -1,4 +1,4 @@
-/* How good estimates of time were, over the newest jobs. */
+/* Accuracy of time estimates over the newest jobs. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -10,7 +10,7 @@
 
 #define JOBS_MOST 1000
 
-/* A member of a forecast, and the share of the run that was done. */
+/* A member of a forecast, and the completed share of the run at which it was made. */
 static const struct kind {
     const char *of;
     double share;
@@ -33,7 +33,7 @@ struct scores {
     } of[KINDS];
 };
 
-/* NULL: none was judged. */
+/* Returns NULL if no such forecast was judged. */
 static const json_t *forecasts_find(const json_t *forecast, const struct kind *kind)
 {
     const json_t *member = json_object_get(forecast, kind->of), *one;

@@ -31,7 +31,7 @@ int handle_job_show(const struct request *q, struct reply *r, struct error *e)
     if (store_job_get(q->app->store, q->id, &job, e))
         return -(int)e->code;
     struct json_text text = JSON_TEXT;
-    struct error why; /* the routes of its files tell it */
+    struct error why; /* reported by the routes for its files */
     int64_t checkpoint =
         run_dir_check(q->app->store, &job, &why) ? 0 : resume_point_newest_step(job.run_dir, &why);
     json_text_open(&text, NULL, '{');
@@ -60,7 +60,7 @@ int handle_job_cancel(const struct request *q, struct reply *r, struct error *e)
     return reply_job(r, q, status, &job, e);
 }
 
-/* failed: *e is filled. */
+/* failed: *e has been filled. */
 static int job_reply_changed(const struct request *q, bool failed, struct reply *r, struct error *e)
 {
     struct store_job job;
@@ -82,7 +82,7 @@ int handle_job_release(const struct request *q, struct reply *r, struct error *e
     return job_reply_changed(q, failed, r, e);
 }
 
-/* {"priority": 5} */
+/* Reads {"priority": 5}. */
 static int job_read_priority(const struct request *q, int64_t *priority, struct error *e)
 {
     const struct job_option *option = job_option_find("/priority");

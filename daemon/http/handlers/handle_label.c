@@ -1,5 +1,5 @@
-/* PATCH /v1/jobs/ID: a JSON Merge Patch (RFC 7396), with add_tags and remove_tags for concurrent
- * changes of single tags. */
+/* PATCH /v1/jobs/ID: a JSON Merge Patch (RFC 7396), extended by add_tags and remove_tags for
+ * concurrent changes of single tags. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,10 +11,10 @@
 #include "daemon/http/routes.h"
 #include "daemon/job/job_requests.h"
 
-/* option: the key of the job document with these values. */
+/* option: the key of the job document that accepts the same values. */
 static const struct label_key {
     const char *name, *option;
-    bool null; /* beside what the row takes */
+    bool null; /* null is allowed */
 } label_keys[] = {
     {"name",        "/name", true },
     {"tags",        "/tags", true },

@@ -50,7 +50,7 @@ static int list_parse_sort(const struct request *q, enum store_sort *sort, struc
     return status;
 }
 
-/* "ID", or "ID,KEY" with sort. */
+/* "ID", or "ID,KEY" if sorted. */
 static int list_parse_after(const char *text, struct store_job_filter *filter, struct error *e)
 {
     if (!text)
@@ -92,7 +92,8 @@ static int list_parse_tags(const char *text, struct store_job_filter *filter, st
                 : 0;
 }
 
-/* optimizer.name and its path in the document. what: the parameter. */
+/* Looks up a key such as optimizer.name and its path in the document. what: name of the parameter,
+ * for errors. */
 static const struct job_option *list_find_key(const char *what, const char *text, size_t length,
                                               char path[PATH_BYTES], struct error *e)
 {
@@ -113,7 +114,7 @@ static const struct job_option *list_find_key(const char *what, const char *text
     return option;
 }
 
-/* "optimizer.name=lars": strings need no quotes. */
+/* Parses "optimizer.name=lars"; strings need no quotes. */
 static int list_parse_where(const char *text, struct list_query *l, struct error *e)
 {
     const char *equals = text ? strchr(text, '=') : NULL;
@@ -252,7 +253,7 @@ static void list_add_group(struct json_text *t, const struct store_group *g)
     json_text_close(t, '}');
 }
 
-/* Answers as a list without jobs. */
+/* Replies with the groups, in the form of a list without jobs. */
 static int list_reply_groups(const struct request *q, const struct list_query *l, struct reply *r,
                              struct error *e)
 {

@@ -1,4 +1,4 @@
-/* Machines: their reports, judged by daemon/node/node.h. */
+/* Nodes and their reports, which daemon/node/node.h judges. */
 #include <math.h>
 #include <string.h>
 
@@ -11,7 +11,7 @@
 #include "daemon/http/routes.h"
 #include "daemon/node/node.h"
 
-#define LIST_CHECKS 20 /* of each node in a listing */
+#define LIST_CHECKS 20 /* per node in a listing */
 
 static json_t *node_json(const struct store_node *n, bool own, const struct job_slots *here)
 {
@@ -20,7 +20,7 @@ static json_t *node_json(const struct store_node *n, bool own, const struct job_
     enum node_verdict verdict = node_verdict_now(n, clock_now(), reason);
 
     if (!checked)
-        snprintf(reason, sizeof reason, "was not checked yet");
+        snprintf(reason, sizeof reason, "has not been checked yet");
     return json_pack(
         "{s:s, s:s, s:b, s:s?, s:s, s:s?, s:o, s:o, s:o, s:I, s:o, s:I, s:I, s:[], s:[]}", "name",
         n->name, "kind", n->kind, "local", own, "partition", n->partition, "verdict",
@@ -34,7 +34,7 @@ static json_t *node_json(const struct store_node *n, bool own, const struct job_
         (json_int_t)(own ? here->used : 0), "jobs", "history");
 }
 
-/* Inserts this machine by name if it was never checked. */
+/* Inserts this machine, in order of its name, if it was never checked. */
 static void nodes_add_this_machine(struct store_nodes *nodes, const char *own)
 {
     char cpu[SPEED_CPU_BYTES];
@@ -55,7 +55,7 @@ static void nodes_add_this_machine(struct store_nodes *nodes, const char *own)
     };
 }
 
-/* *used: slots on all nodes but this machine. */
+/* *used is increased by the slots in use on all nodes except this machine. */
 static int node_add_jobs(const struct request *q, json_t *nodes, const char *own, int64_t *used,
                          struct error *e)
 {
@@ -79,11 +79,11 @@ static int node_add_jobs(const struct request *q, json_t *nodes, const char *own
 }
 
 struct node_page {
-    const char *name, *after;   /* one node, or (NULL) those behind a name */
-    int64_t limit, checks;      /* nodes, and checks of each */
-    json_t *nodes, *sums;       /* by name, in order; store_node_sums */
-    char next[NODE_NAME_BYTES]; /* the last one, where there are others behind it; else "" */
-    int64_t slots_used;         /* of all nodes */
+    const char *name, *after;   /* a single node, or (NULL) the nodes after a name */
+    int64_t limit, checks;      /* limits on nodes, and on checks of each */
+    json_t *nodes, *sums;       /* nodes in order of name; result of store_node_sums */
+    char next[NODE_NAME_BYTES]; /* the last node if there are more after it; otherwise "" */
+    int64_t slots_used;         /* on all nodes */
 };
 
 static int node_collect(const struct request *q, struct node_page *p, struct error *e)
@@ -185,7 +185,7 @@ int handle_node(const struct request *q, struct reply *r, struct error *e)
     return status;
 }
 
-/* During the prolog, so that the node has our reason before Slurm's. */
+/* Drains during the prolog, so that the node gets this reason before Slurm's own. */
 static void node_drain(const struct request *q, const char *name, const struct node_judged *judged,
                        const json_t *report)
 {
@@ -196,7 +196,7 @@ static void node_drain(const struct request *q, const char *name, const struct n
     if (judged->verdict != NODE_DRAIN || !command || !phase || strcmp(phase, "self") == 0)
         return;
     if (node_tell(command, name, judged->reason, &e))
-        log_warning("node %s could not be drained: %s", name, e.text);
+        log_warning("cannot drain node %s: %s", name, e.text);
 }
 
 int handle_node_report(const struct request *q, struct reply *r, struct error *e)

@@ -20,7 +20,7 @@ static int notices_check_state(const char *state, struct error *e)
                  : 0;
 }
 
-/* Readers of a job see whom its document names; without a job, everyone sees their own. */
+/* A caller who may read a job sees all its notices; without a job, callers see their own. */
 static void notices_limit_to(const struct request *q, struct outbox_filter *f)
 {
     f->everything = q->rights & RIGHT(ROLE_ADMIN);
@@ -63,7 +63,7 @@ int handle_notice_list(const struct request *q, struct reply *r, struct error *e
         request_query_int(q, "id", 1, INT64_MAX, 0, &filter.id, e))
         return -(int)e->code;
     notices_limit_to(q, &filter);
-    filter.limit = limit + 1; /* is there another page? */
+    filter.limit = limit + 1; /* one more, to find out whether there is another page */
     if (outbox_list(q->app->store, &filter, &list, e))
         return -(int)e->code;
     bool more = list.count > (size_t)limit;
@@ -119,7 +119,7 @@ int handle_notice_test(const struct request *q, struct reply *r, struct error *e
     notice_rule_check(body, "", NULL, &problems);
     job_policy_check_target(json_get_text(body, "to", ""), "/to", q->config, &problems);
     if (json_object_get(body, "on"))
-        problems_add(&problems, "/on", NULL, "is not a key of a test, which has to and format");
+        problems_add(&problems, "/on", NULL, "is not a key of a test; the keys are to and format");
     if (problems.count)
         status = reply_refusal(r, ERR_INVALID, &problems);
     else

@@ -27,9 +27,9 @@
 struct prepared {
     struct job_spec *spec;
     struct plan *plan;
-    struct problems problems; /* what is wrong with the document */
+    struct problems problems; /* errors in the document */
     struct job_cores cores;
-    char *cores_unknown; /* why not */
+    char *cores_unknown; /* why the cores are unknown */
 };
 
 static void plan_prepared_clear(struct prepared *p)
@@ -45,8 +45,7 @@ static bool plan_runs_here(const struct job_spec *spec)
     return spec->cluster.launcher == JOB_LAUNCHER_LOCAL && !job_spec_names_hosts(spec);
 }
 
-/* Counts the data and looks up speeds; data that cannot be counted are a problem of the document.
- */
+/* Counts the data and looks up speeds. Data that cannot be counted is a problem of the document. */
 static int plan_find_inputs(const struct request *q, struct prepared *p, struct plan_inputs *inputs,
                             struct error *e)
 {
@@ -64,7 +63,8 @@ static int plan_find_inputs(const struct request *q, struct prepared *p, struct 
         if (e->code == ERR_NO_MEMORY || e->code == ERR_INTERNAL)
             return -(int)e->code;
         problems_add(&p->problems, pointer, NULL, "%s", e->text);
-        plan_inputs_look(p->spec, false, &p->problems); /* the other one may be wrong too */
+        plan_inputs_look(p->spec, false,
+                         &p->problems); /* check the second set even if the first is invalid */
     }
     inputs->speed = known_speed;
     inputs->prices = q->config->prices;
@@ -74,7 +74,7 @@ static int plan_find_inputs(const struct request *q, struct prepared *p, struct 
     return 0;
 }
 
-/* Only a run needs the number of threads. */
+/* Only a job that will run needs the number of threads. */
 static void plan_share_cores(const struct request *q, bool will_run, struct prepared *p)
 {
     struct problems problems = {0};
@@ -104,14 +104,14 @@ static void plan_check_reproduces(const struct request *q, struct prepared *p)
     store_job_clear(&job);
 }
 
-/* All problems at once, as far as they show before images are counted. */
+/* Reports all problems that can be found without counting images. */
 static void plan_check_document(const struct request *q, json_t *document, bool will_run,
                                 struct prepared *p)
 {
     p->spec = job_data_read(document, &p->problems);
     if (!p->spec)
         return;
-    /* Slurm's nodes may see other paths. */
+    /* Slurm's nodes may see different paths. */
     bool here = will_run && p->spec->cluster.launcher == JOB_LAUNCHER_LOCAL &&
                 !problems_about(&p->problems, "/cluster/launcher");
     struct problems refused = {0};
@@ -125,7 +125,7 @@ static void plan_check_document(const struct request *q, json_t *document, bool 
         job_policy_check_weights(p->spec, &p->problems);
 }
 
-/* 0: p->plan or p->problems is filled; negative: the request is wrong. */
+/* Returns 0 with p->plan or p->problems filled, or a negative error if the request is invalid. */
 static int plan_prepare(const struct request *q, bool will_run, struct prepared *p, struct error *e)
 {
     struct plan_inputs inputs;
@@ -150,11 +150,11 @@ static int plan_prepare(const struct request *q, bool will_run, struct prepared 
     job_cores_to_plan_inputs(&p->cores, &inputs);
     p->plan = plan_make(p->spec, &inputs, &p->problems);
     if (!p->plan && p->problems.count == 0)
-        return error_set(e, ERR_INTERNAL, "no plan could be made of this document");
+        return error_set(e, ERR_INTERNAL, "this document cannot be planned");
     return 0;
 }
 
-/* Adds the learning rate curve, and the batch script for Slurm if it can be made. */
+/* Adds the learning rate curve, and the batch script for Slurm if possible. */
 static int plan_reply(const struct request *q, const struct prepared *p, struct reply *r,
                       struct error *e)
 {
@@ -203,7 +203,8 @@ int handle_plan(const struct request *q, struct reply *r, struct error *e)
     return status;
 }
 
-/* Warnings, then the job, or its id, state and URL with return=minimal (RFC 7240). */
+/* Replies with warnings and the job, or only its id, state and URL with return=minimal (RFC
+ * 7240). */
 static int plan_answer_with_job(const struct request *q, int64_t id, bool existed, struct reply *r,
                                 struct error *e)
 {
@@ -269,7 +270,7 @@ int handle_job_submit(const struct request *q, struct reply *r, struct error *e)
     return earlier ? plan_answer_with_job(q, earlier, true, r, e) : plan_submit(q, digest, r, e);
 }
 
-/* "resnet50-imagenet-224-fp32-t1": speed_key(). */
+/* Accepts keys such as "resnet50-imagenet-224-fp32-t1", see speed_key(). */
 static bool plan_is_speed_key(const char *key)
 {
     size_t length = key ? strlen(key) : 0;
@@ -288,9 +289,8 @@ int handle_speeds(const struct request *q, struct reply *r, struct error *e)
     size_t count;
 
     if (!plan_is_speed_key(key))
-        return error_set(
-            e, ERR_USAGE,
-            "key must be that of a speed, for example key=resnet50-imagenet-224-fp32-t1");
+        return error_set(e, ERR_USAGE,
+                         "key must be a speed key, for example key=resnet50-imagenet-224-fp32-t1");
     int status = store_speed_find(q->app->store, key, speed_cpu(cpu), request_by(q), samples,
                                   SPEEDS_MAX, &count, e);
     if (status)
@@ -307,9 +307,8 @@ static int plan_read_speed(const json_t *body, struct store_speed *speed, struct
     speed->key = json_string_value(json_object_get(body, "key"));
     speed->cpu = json_string_value(json_object_get(body, "cpu"));
     if (!plan_is_speed_key(speed->key))
-        return error_set(
-            e, ERR_INVALID,
-            "key must be that of a speed, for example \"resnet50-imagenet-224-fp32-t1\"");
+        return error_set(e, ERR_INVALID,
+                         "key must be a speed key, for example \"resnet50-imagenet-224-fp32-t1\"");
     if (!speed->cpu || !*speed->cpu || strlen(speed->cpu) >= SPEED_CPU_BYTES ||
         !text_is_printable(speed->cpu))
         return error_set(e, ERR_INVALID,
@@ -323,7 +322,7 @@ static int plan_read_speed(const json_t *body, struct store_speed *speed, struct
     return 0;
 }
 
-/* An operator's speeds are for all plans. */
+/* Stores a speed; an operator's counts for everybody's plans. */
 static int plan_speed_keep(const struct request *q, struct store_speed *speed, struct error *e)
 {
     const char *by = request_by(q);

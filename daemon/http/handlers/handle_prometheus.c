@@ -1,4 +1,4 @@
-/* GET /metrics: the text format 0.0.4 of Prometheus. */
+/* GET /metrics in the Prometheus text format 0.0.4. */
 #include <limits.h>
 #include <math.h>
 #include <stddef.h>
@@ -29,8 +29,8 @@ int handle_failures(const struct request *q, struct reply *r, struct error *e)
         r, 200, json_pack("{s:o, s:I}", "rules", rules, "unlabelled", (json_int_t)unlabelled), e);
 }
 
-/* Two patterns may have one label: printed once. Labels need no escapes. */
-static bool prometheus_label_is_told(const json_t *rules, size_t before, const char *label)
+/* Skips a label that an earlier rule has too. Labels need no escaping. */
+static bool prometheus_label_is_printed(const json_t *rules, size_t before, const char *label)
 {
     for (size_t i = 0; i < before; i++) {
         const json_t *rule = json_array_get(rules, i);
@@ -52,7 +52,7 @@ static void prometheus_print_failures(const struct request *q, FILE *out)
           out);
     json_array_foreach (rules, i, rule) {
         const char *label = json_string_value(json_object_get(rule, "label"));
-        if (!prometheus_label_is_told(rules, i, label))
+        if (!prometheus_label_is_printed(rules, i, label))
             fprintf(out, "traind_failures_total{label=\"%s\"} %lld\n", label,
                     (long long)json_integer_value(json_object_get(rule, "count")));
     }
@@ -90,9 +90,9 @@ static void prometheus_print_slots(const struct request *q, FILE *out)
     struct job_slots slots;
 
     job_manager_slots(q->app->jobs, &slots);
-    prometheus_gauge(out, "traind_slots", "Slots that jobs may take.", (double)slots.total);
-    prometheus_gauge(out, "traind_slots_used", "Slots that jobs take.", (double)slots.used);
-    prometheus_gauge(out, "traind_event_streams", "Live streams of events that are open.",
+    prometheus_gauge(out, "traind_slots", "Slots available to jobs.", (double)slots.total);
+    prometheus_gauge(out, "traind_slots_used", "Slots in use by jobs.", (double)slots.used);
+    prometheus_gauge(out, "traind_event_streams", "Open live event streams.",
                      (double)streams_count(q->app->streams));
 }
 
@@ -113,14 +113,15 @@ static double prometheus_lag_bytes(const struct request *q, const struct store_j
 static const struct {
     const char *name, *help, *type;
 } job_values[] = {
-    {"traind_job_step",                "Steps done by a running job.",                   "gauge"  },
-    {"traind_job_epoch",               "Epochs done by a running job.",                  "gauge"  },
-    {"traind_job_loss",                "Training loss of a running job's newest step.",  "gauge"  },
-    {"traind_job_learning_rate",       "Learning rate of a running job's newest step.",  "gauge"  },
-    {"traind_job_images_per_second",   "Images per second of a running job.",            "gauge"  },
-    {"traind_ingest_lag_bytes",        "Bytes of a running job's events not read yet.",  "gauge"  },
-    {"traind_job_energy_joules_total", "Energy of all attempts of a running job.",       "counter"},
-    {"traind_job_node_seconds_total",  "Node-seconds of all attempts of a running job.", "counter"},
+    {"traind_job_step",                "Steps done by a running job.",                                 "gauge"  },
+    {"traind_job_epoch",               "Epochs done by a running job.",                                "gauge"  },
+    {"traind_job_loss",                "Training loss of a running job's newest step.",                "gauge"  },
+    {"traind_job_learning_rate",       "Learning rate of a running job's newest step.",                "gauge"  },
+    {"traind_job_images_per_second",   "Images per second of a running job.",                          "gauge"  },
+    {"traind_ingest_lag_bytes",        "Bytes of a running job's events that have not been read yet.",
+     "gauge"                                                                                                    },
+    {"traind_job_energy_joules_total", "Energy of all attempts of a running job.",                     "counter"},
+    {"traind_job_node_seconds_total",  "Node-seconds of all attempts of a running job.",               "counter"},
 };
 #define JOB_VALUES (sizeof job_values / sizeof job_values[0])
 
@@ -156,7 +157,7 @@ static int prometheus_print_running(const struct request *q, FILE *out, struct e
     return 0;
 }
 
-/* Names need no escapes: node_name_is_valid(). */
+/* Names need no escaping: node_name_is_valid(). */
 static void prometheus_print_node_value(FILE *out, const struct store_nodes *nodes,
                                         const char *name, const char *help, size_t offset,
                                         double factor)
@@ -190,7 +191,7 @@ static int prometheus_print_nodes(const struct request *q, FILE *out, struct err
         prometheus_print_node_value(out, &nodes, "traind_node_checked_timestamp_seconds",
                                     "When a node was last checked.",
                                     offsetof(struct store_node, checked_at), 1);
-        prometheus_head(out, "traind_node_verdict", "What a node was found to be.", "gauge");
+        prometheus_head(out, "traind_node_verdict", "Verdict on a node's health.", "gauge");
     }
     for (size_t i = 0; i < nodes.count; i++)
         for (int v = 0; v < NODE_VERDICTS; v++)
@@ -209,10 +210,10 @@ static int prometheus_print_notices(const struct request *q, FILE *out, struct e
     notices_count(q->app->notices, &counts);
     if (outbox_waiting(q->app->store, &waiting, e))
         return -(int)e->code;
-    prometheus_gauge(out, "traind_notices_waiting", "Notices that wait to be delivered.",
+    prometheus_gauge(out, "traind_notices_waiting", "Notices waiting to be delivered.",
                      (double)waiting);
     fprintf(out,
-            "# HELP traind_notices_total Notices that were delivered or given up.\n"
+            "# HELP traind_notices_total Notices delivered or given up.\n"
             "# TYPE traind_notices_total counter\n"
             "traind_notices_total{state=\"delivered\"} %lld\n"
             "traind_notices_total{state=\"failed\"} %lld\n"
@@ -230,7 +231,7 @@ int handle_prometheus(const struct request *q, struct reply *r, struct error *e)
     FILE *out = must_alloc(open_memstream(&text, &bytes));
 
     fprintf(out,
-            "# HELP traind_build_info The version that runs.\n# TYPE traind_build_info gauge\n"
+            "# HELP traind_build_info The running version.\n# TYPE traind_build_info gauge\n"
             "traind_build_info{version=\"%s\"} 1\n",
             PACKAGE_VERSION);
     int status = prometheus_print_states(q, out, e) || prometheus_print_running(q, out, e) ||

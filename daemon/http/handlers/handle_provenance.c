@@ -62,7 +62,7 @@ int handle_provenance(const struct request *q, struct reply *r, struct error *e)
     return reply_json(r, 200, answer, e);
 }
 
-#define LOOK_SECONDS 120 /* a data set without an index is walked through */
+#define LOOK_SECONDS 120 /* a data set without an index has to be scanned */
 #define ANSWER_BYTES ((size_t)1 << 20)
 
 static json_t *provenance_look_here(const struct request *q, const struct job_provenance *p,
@@ -93,7 +93,7 @@ static json_t *provenance_look_here(const struct request *q, const struct job_pr
     return found;
 }
 
-/* Programs here say nothing of workers on other machines. */
+/* The programs of this machine say nothing about workers on other machines. */
 static bool provenance_ran_here(const json_t *document)
 {
     const json_t *cluster = json_object_get(document, "cluster");
@@ -102,7 +102,7 @@ static bool provenance_ran_here(const json_t *document)
            json_array_size(json_object_get(cluster, "hosts")) == 0;
 }
 
-/* Of train-worker --provenance, without what only a run knows. */
+/* Converts the output of train-worker --provenance, omitting what only a run knows. */
 static json_t *provenance_as_attempt(const json_t *here, bool machines)
 {
     json_t *attempt = json_pack("{s:O}", "data", json_object_get(here, "data"));
@@ -117,7 +117,7 @@ static json_t *provenance_as_attempt(const json_t *here, bool machines)
     return attempt;
 }
 
-/* An interrupted run that went on elsewhere may differ in one piece. */
+/* An interrupted run that continued elsewhere may differ in parts. */
 static void provenance_say_attempts(const struct job_provenance *p, json_t *remarks)
 {
     const json_t *attempts = json_object_get(p->file, "attempts");

@@ -1,5 +1,6 @@
-/* Whether a job that repeats another has the same bits: by the digests of their results after equal
- * steps, else by the stored numbers of the steps that both have. */
+/* Checks whether a job that reproduces another has bit-identical results: by the digests of the
+ * results after the same number of steps, otherwise by the stored numbers of the steps that both
+ * have. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +17,7 @@
 struct step_page {
     size_t count;
     int64_t last;
-    int64_t to; /* steps behind it are as not there */
+    int64_t to; /* ignore later steps */
     struct {
         int64_t step;
         double loss, grad_norm;
@@ -50,7 +51,7 @@ static int reproduction_read_page(struct store *s, int64_t job, int64_t from,
     return store_metric_each(s, job, from, STEPS_AT_A_TIME, reproduction_take_step, page, e);
 }
 
-/* 0: equal. */
+/* Returns 0 if they are equal. */
 static int64_t reproduction_differs_in(const struct step_page *a, const struct step_page *b)
 {
     size_t count = a->count < b->count ? a->count : b->count;
@@ -66,7 +67,7 @@ static int64_t reproduction_differs_in(const struct step_page *a, const struct s
     return a->count > b->count ? a->steps[count].step : b->steps[count].step;
 }
 
-/* 0: equal up to step `to`. */
+/* Sets *step to the first difference up to step `to`; 0 if there is none. */
 static int reproduction_first_difference_of(struct store *s, int64_t one, int64_t other, int64_t to,
                                             int64_t *step, struct error *e)
 {
@@ -87,7 +88,8 @@ static int reproduction_first_difference_of(struct store *s, int64_t one, int64_
     return failed ? -(int)e->code : 0;
 }
 
-/* By step up to `to`; null: none in common. Takes both references. */
+/* Compares evaluations by step up to `to`; null if they have none in common. Steals both
+ * references. */
 static json_t *reproduction_same_evaluations(json_t *a, json_t *b, int64_t to)
 {
     json_t *same = NULL;
@@ -117,10 +119,9 @@ static const char *const verdicts[] = {
 
 struct comparison {
     const struct job_provenance *of, *copy;
-    json_t *weights, *losses, *evaluations; /* true, false, or null: not known */
-    int64_t first_step;                     /* that differs; 0: none, or not known */
-    int64_t last_step;                      /* up to which both went, where one ended before the
-                                               other; -1: they did not */
+    json_t *weights, *losses, *evaluations; /* true, false, or null if unknown */
+    int64_t first_step;                     /* first step that differs; 0: none or unknown */
+    int64_t last_step; /* if one ended before the other, the last step of both; otherwise -1 */
 };
 
 static enum verdict reproduction_verdict_of(const struct comparison *c)
@@ -138,7 +139,7 @@ static enum verdict reproduction_verdict_of(const struct comparison *c)
     return !known ? UNKNOWN : c->last_step < 0 ? SAME : SAME_SO_FAR;
 }
 
-/* null: one has no such digest. */
+/* Returns null if one of them has no such digest. */
 static json_t *reproduction_same_digest(const struct comparison *c, const char *key)
 {
     const char *one = json_get_text(json_object_get(c->of->attempt, "result"), key, NULL);
@@ -196,7 +197,7 @@ static int reproduction_compare_runs(struct store *s, struct comparison *c, stru
 
 #define WORDS_BYTES 256
 
-/* "job 4 was cancelled after step 287", of the one that ended first. */
+/* Formats as "job 4 was cancelled after step 287", for the job that ended first. */
 static void reproduction_words_of_end(const struct comparison *c, char words[WORDS_BYTES])
 {
     static const char *const ends[] = {
@@ -229,7 +230,7 @@ static void reproduction_words_of(const struct comparison *c, enum verdict verdi
     else if (verdict == SAME_SO_FAR)
         snprintf(words, WORDS_BYTES, "%.200s; up to there both are bit-identical", end);
     else if (verdict == UNKNOWN)
-        snprintf(words, WORDS_BYTES, "whether job %lld reproduces job %lld is not known: %.150s",
+        snprintf(words, WORDS_BYTES, "it is unknown whether job %lld reproduces job %lld: %.150s",
                  copy, of, end);
     else
         snprintf(words, WORDS_BYTES, "job %lld %s job %lld%s", copy,
@@ -237,7 +238,7 @@ static void reproduction_words_of(const struct comparison *c, enum verdict verdi
                  verdict == SAME ? " bit by bit" : "");
 }
 
-/* Changes of the repeated document that may change bits. */
+/* Lists changes of the reproduced document that may change bits. */
 static json_t *reproduction_document_differences(const struct job_provenance *of,
                                                  const struct job_provenance *copy)
 {

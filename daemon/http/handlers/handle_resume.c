@@ -8,7 +8,7 @@
 #include "daemon/job/job_requests.h"
 #include "daemon/job/resume_point.h"
 
-/* Without a body nothing changes. */
+/* An empty body changes nothing. */
 static int resume_read_changes(const struct request *q, json_t **changes, struct error *e)
 {
     *changes = NULL;
@@ -18,7 +18,7 @@ static int resume_read_changes(const struct request *q, json_t **changes, struct
     return *changes ? 0 : -(int)e->code;
 }
 
-/* Wrong types are refused elsewhere. */
+/* Wrong types are reported elsewhere. */
 static void resume_check_env(const struct request *q, json_t *env, struct problems *problems)
 {
     const char *name;
@@ -72,7 +72,7 @@ static int resume_reply(const struct request *q, json_t *numbers, struct reply *
     return reply_json_text(r, 202, &text, e);
 }
 
-/* An imported document was never submitted here: check it now. */
+/* An imported document was never submitted here, so check it now. */
 static int resume_check_imported(const struct request *q, struct problems *problems,
                                  struct error *e)
 {

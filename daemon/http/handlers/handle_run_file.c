@@ -40,18 +40,18 @@ int run_file_open(const char *run_dir, const char *name)
 
 struct run_file {
     const char *name, *what, *type;
-    const char *why_not; /* what a job that has none is told */
+    const char *why_not; /* why a job may have no such file */
 };
 
 static const struct run_file trace_file = {
     "trace.json", "trace", "application/json",
-    "its document says no profile.steps, or these steps are not done yet"};
+    "its document has no profile.steps, or these steps have not been run yet"};
 static const struct run_file layers_file = {
     "layers.txt", "table of layers", "text/plain; charset=utf-8",
-    "its document says no profile.steps, or these steps are not done yet"};
+    "its document has no profile.steps, or these steps have not been run yet"};
 static const struct run_file predictions_file = {
     "predictions.csv", "predictions", "text/csv; charset=utf-8",
-    "its document does not say eval.predictions, or it has not evaluated yet"};
+    "its document does not set eval.predictions, or it has not been evaluated yet"};
 
 static int run_file_send(const struct run_file *file, struct reply *r, int fd, struct error *e)
 {
@@ -59,13 +59,13 @@ static int run_file_send(const struct run_file *file, struct reply *r, int fd, s
 
     if (fstat(fd, &st) || st.st_size == 0) {
         close(fd);
-        return error_set(e, ERR_IO, "the %s cannot be read", file->what);
+        return error_set(e, ERR_IO, "cannot read the %s", file->what);
     }
     reply_file(r, 200, file->type, fd, 0, (uint64_t)st.st_size);
     return 0;
 }
 
-/* Of the newest attempt that wrote it. */
+/* Opens the file of the newest attempt that wrote it. */
 static int run_file_open_newest(const struct run_file *file, const struct store_job *job)
 {
     char name[64];
@@ -115,7 +115,7 @@ int handle_predictions(const struct request *q, struct reply *r, struct error *e
     return run_file_reply(&predictions_file, q, r, e);
 }
 
-#define CHUNK_BYTES (8 * 1024 * 1024) /* of one answer: readers go on at X-Log-Next */
+#define CHUNK_BYTES (8 * 1024 * 1024) /* per response: readers continue at X-Log-Next */
 #define LOG_TYPE    "text/plain; charset=utf-8"
 
 static int handle_log_reply_empty(struct reply *r, int64_t next, struct error *e)
@@ -124,7 +124,7 @@ static int handle_log_reply_empty(struct reply *r, int64_t next, struct error *e
     return reply_text(r, 200, LOG_TYPE, "", 0, e);
 }
 
-/* Takes over fd. */
+/* Takes ownership of fd. */
 static int handle_log_send_part(struct reply *r, int fd, int64_t from, struct error *e)
 {
     struct stat st;
@@ -171,7 +171,7 @@ int handle_log(const struct request *q, struct reply *r, struct error *e)
         return error_set(e, ERR_NOT_FOUND, "job %lld has had %lld attempt%s so far",
                          (long long)q->id, (long long)newest, plural(newest));
     if (fd < 0 && why == ENOENT)
-        return handle_log_reply_empty(r, from, e); /* nothing was written yet */
+        return handle_log_reply_empty(r, from, e); /* nothing has been written yet */
     if (fd < 0)
         return error_set_errno(e, why, "cannot open the log %s of job %lld", name,
                                (long long)q->id);

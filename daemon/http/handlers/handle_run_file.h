@@ -1,6 +1,7 @@
-/* Files of a run directory: no name or symbolic link written by workers leads out of it. */
+/* Opens files of a run directory. No name or symbolic link written by workers can lead outside
+ * it. */
 #pragma once
 
-/* name: as "attempt-1/stdout.log". A descriptor of a file or folder, or -1 with errno: ENOENT,
- * ELOOP (symbolic link), EXDEV (".."). */
+/* name: for example "attempt-1/stdout.log". Returns a descriptor of a file or folder, or -1 with
+ * errno: ENOENT, ELOOP (symbolic link), EXDEV (".."). */
 int run_file_open(const char *run_dir, const char *name);

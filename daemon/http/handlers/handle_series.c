@@ -31,7 +31,7 @@ static int series_unknown_metric(const char *name, int length, struct error *e)
                      length, name, all);
 }
 
-/* Bits of event_metric_at, all without names; "images" sets *images. */
+/* Sets bits of event_metric_at, all if no names are given; "images" sets *images. */
 static int series_parse_names(const char *text, unsigned *wanted, bool *images, struct error *e)
 {
     *wanted = 0;
@@ -57,7 +57,7 @@ static int series_parse_names(const char *text, unsigned *wanted, bool *images, 
     return 0;
 }
 
-/* By format or Accept. */
+/* Determines the format from the parameter format or the header Accept. */
 static int series_parse_format(const struct request *q, bool *csv, struct error *e)
 {
     const char *format = request_query(q, "format");
@@ -68,9 +68,9 @@ static int series_parse_format(const struct request *q, bool *csv, struct error 
     return 0;
 }
 
-#define PARTS_MIN 1000 /* few points are made of many parts, and so are even */
+#define PARTS_MIN 1000 /* few points are computed from many parts, for even spacing */
 
-/* Exact rows if they fit, else coarser scales. */
+/* Reads exact rows if they fit, otherwise coarser buckets. */
 static int series_fill(const struct request *q, struct series *series,
                        const struct series_shape *shape, int64_t from, struct error *e)
 {
@@ -95,7 +95,7 @@ static int series_reply(const struct request *q, const struct series *series,
         size_t bytes;
         char *text = series_to_csv(series, seen, &bytes);
         int status = text ? reply_text(r, 200, "text/csv; charset=utf-8", text, bytes, e)
-                          : error_set(e, ERR_NO_MEMORY, "no memory for the series");
+                          : error_set(e, ERR_NO_MEMORY, "out of memory for the series");
         free(text);
         if (status == 0 && more)
             reply_header(r, "X-Metrics-Next", "%lld", (long long)series_next(series));
@@ -138,7 +138,7 @@ int handle_metrics(const struct request *q, struct reply *r, struct error *e)
         shape.points = ends.rows;
     struct series *series = series_create(&shape);
     int status = series ? series_fill(q, series, &shape, from, e)
-                        : error_set(e, ERR_NO_MEMORY, "no memory for the series");
+                        : error_set(e, ERR_NO_MEMORY, "out of memory for the series");
     if (status == 0)
         status = series_reply(q, series, &seen, more && shape.exact, csv, r, e);
     series_destroy(series);
@@ -146,7 +146,7 @@ int handle_metrics(const struct request *q, struct reply *r, struct error *e)
     return status;
 }
 
-/* NULL: none. */
+/* Returns NULL if there is none. */
 static json_t *series_eval_of_step(const json_t *evals, json_int_t step)
 {
     size_t from = 0, to = json_array_size(evals);
@@ -162,7 +162,7 @@ static json_t *series_eval_of_step(const json_t *evals, json_int_t step)
     return json_get_integer(one, "step", -1) == step ? one : NULL;
 }
 
-/* With EMA: the same of the weights without averaging. */
+/* For runs with EMA, adds the evaluation of the weights without averaging. */
 static int series_evals_add_raw(const struct request *q, json_t *evals, struct error *e)
 {
     static const char *const raw[] = {"raw_top1", "raw_top5", "raw_loss"};

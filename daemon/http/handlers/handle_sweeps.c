@@ -21,7 +21,7 @@ static int sweeps_reply(const struct request *q, int64_t id, int status, struct 
     return reply_json(r, status, json, e);
 }
 
-/* A sweep's jobs are checked like submitted ones. */
+/* Applies the checks of submitted jobs to a sweep's jobs. */
 static void sweeps_permit(const struct job_spec *spec, const void *context,
                           struct problems *problems)
 {

@@ -1,4 +1,4 @@
-/* Images of all jobs over time. */
+/* Images per second of all jobs over time. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,8 +10,10 @@
 #include "daemon/http/routes.h"
 #include "daemon/store/metric.h"
 
-#define JOBS_MOST       1000 /* the newest; older ones hardly trained in the last days */
-#define PARTS_LEAST     200  /* of a job in this time: a run of weeks is not cut as a whole */
+#define JOBS_MOST                                                                                  \
+    1000 /* newest jobs to look at; older ones have hardly been training in the last days */
+#define PARTS_LEAST                                                                                \
+    200 /* per job in this period, so that a run of weeks is not condensed as a whole */
 #define POINTS_DEFAULT  120
 #define SECONDS_DEFAULT 3600
 #define SECONDS_MAX     (30 * 86400)
@@ -21,11 +23,11 @@ struct bins {
     double from, width;
     size_t count;
     double *images;
-    int64_t global_batch; /* of the job that is being added */
-    size_t step_ms;       /* place in event_metric_at */
+    int64_t global_batch; /* of the job being added */
+    size_t step_ms;       /* index in event_metric_at */
 };
 
-/* Spreads the images of a part evenly over its seconds. */
+/* Distributes the images of a part evenly over its duration. */
 static void throughput_bins_add_part(void *context, const struct store_metric_part *part)
 {
     struct bins *b = context;
@@ -73,7 +75,7 @@ static int throughput_bins_fill(struct store *s, struct bins *b, struct error *e
     return status;
 }
 
-/* The last bin counts the seconds so far. */
+/* The last bin covers only the seconds so far. */
 static json_t *throughput_bins_to_json(const struct bins *b, double now)
 {
     json_t *t = json_array(), *rates = json_array();
@@ -98,12 +100,13 @@ int handle_throughput(const struct request *q, struct reply *r, struct error *e)
         request_query_int(q, "points", 2, 1000, POINTS_DEFAULT, &points, e))
         return -(int)e->code;
     double now = clock_now(), width = (double)seconds / (double)points;
-    struct bins b = {.from = floor((now - (double)seconds) / width) * width, /* bins do not move */
+    struct bins b = {.from = floor((now - (double)seconds) / width) *
+                             width, /* aligned, so that bins do not move between requests */
                      .width = width,
                      .count = (size_t)points + 1,
                      .images = calloc((size_t)points + 1, sizeof *b.images)};
     if (!b.images)
-        return error_set(e, ERR_NO_MEMORY, "no memory for the series");
+        return error_set(e, ERR_NO_MEMORY, "out of memory for the series");
     int status = throughput_bins_fill(q->app->store, &b, e);
     if (status == 0)
         status = reply_json(r, 200, throughput_bins_to_json(&b, now), e);

@@ -20,7 +20,7 @@ static void usage_user(struct json_text *t, const struct store_uses *uses,
     json_text_close(t, '}');
 }
 
-/* To the minute, as use grows with every request. */
+/* Rounded to the minute, because use changes with every request. */
 static int usage_now(const struct request *q, const struct job_limits *limits,
                      struct store_uses *uses, struct error *e)
 {
@@ -63,12 +63,12 @@ enum usage_value {
 static const struct {
     const char *name, *help;
 } usage_values[USAGE_VALUES] = {
-    [USAGE_SHARE] = {"traind_user_share",        "Part of all use of the slots that is a user's, 0 to 1."},
+    [USAGE_SHARE] = {"traind_user_share",        "A user's share of the use of the slots, 0 to 1."},
     [USAGE_SECONDS] = {"traind_user_slot_seconds",
-                     "Use of the slots by a user, in slot-seconds, decayed with the half-life."          },
-    [USAGE_RUNNING] = {"traind_user_jobs_running", "Jobs of a user that run on this machine."              },
-    [USAGE_SLOTS] = {"traind_user_slots_used",   "Slots that the jobs of a user take."                   },
-    [USAGE_QUEUED] = {"traind_user_jobs_queued",  "Queued jobs of a user."                                },
+                     "Use of the slots by a user, in slot-seconds, decayed with the half-life."   },
+    [USAGE_RUNNING] = {"traind_user_jobs_running", "Jobs of a user running on this machine."        },
+    [USAGE_SLOTS] = {"traind_user_slots_used",   "Slots in use by the jobs of a user."            },
+    [USAGE_QUEUED] = {"traind_user_jobs_queued",  "Queued jobs of a user."                         },
 };
 
 static double usage_value_of(const struct store_uses *uses, const struct store_use *use,

@@ -1,4 +1,4 @@
-/* The use of this machine by users, for GET /metrics. */
+/* Use of this machine per user, for GET /metrics. */
 #pragma once
 
 #include <stdio.h>

@@ -14,12 +14,12 @@
 struct images_reader {
     struct store *store;
     int64_t job_id;
-    int lookups; /* that are left */
+    int lookups; /* lookups left */
     struct images_by_step *seen;
 };
 
 struct images_row {
-    size_t rate, ms; /* of event_metric_at */
+    size_t rate, ms; /* indices in event_metric_at */
     int64_t step, batch;
 };
 
@@ -41,7 +41,7 @@ static size_t images_metric(const char *name)
     return i;
 }
 
-/* Of this step or the next with a row; 0: none. */
+/* Gets the batch of this step or of the next one with a row; 0 if there is none. */
 static int images_batch(struct images_reader *r, int64_t step, int64_t *batch, struct error *e)
 {
     struct images_row row = {.rate = images_metric("images_per_sec"),
@@ -63,7 +63,7 @@ static void images_append(struct images_by_step *seen, int64_t first_step, int64
             (struct images_part){first_step, before, batch};
 }
 
-/* One attempt: batches never grow, so changes are found by bisection. */
+/* Handles one attempt: batches never grow, so changes are found by bisection. */
 static int images_of_attempt(struct images_reader *r, int64_t from, int64_t to, struct error *e)
 {
     int64_t batch = 0, last = 0;
@@ -95,8 +95,8 @@ static int images_ascending(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
-/* Last steps of attempts, ascending, freed by the caller. Rows behind `now` are of an attempt that
- * came farther. */
+/* Returns the last steps of the attempts, ascending; the caller frees them. Rows after `now` belong
+ * to an attempt that got further. */
 static int images_resumed(struct store *s, int64_t job_id, int64_t now, int64_t **steps,
                           size_t *count, struct error *e)
 {

@@ -1,4 +1,4 @@
-/* A job in JSON: one flat object; documents are under "spec" and "plan". */
+/* Writes a job as JSON: a flat object, with the documents in "spec" and "plan". */
 #pragma once
 
 #include "daemon/http/json_text.h"
@@ -6,7 +6,7 @@
 #include "daemon/http/routes.h"
 #include "daemon/store/job_row.h"
 
-/* Into an open object. */
+/* Writes the members into an open object. */
 void job_members(struct json_text *t, const struct request *q, const struct store_job *job);
 
 /* Clears the job. */

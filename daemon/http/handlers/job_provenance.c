@@ -58,7 +58,7 @@ int job_repro_check(const struct store_job *job, struct error *e)
                      (long long)job->id, job_state_name(job->state));
 }
 
-/* Appends the change to pinned. */
+/* Sets the value and appends the change to pinned. */
 static void provenance_pin(json_t *document, json_t *pinned, const char *pointer,
                            const json_t *value)
 {
@@ -79,7 +79,7 @@ static void provenance_pin_count(json_t *document, json_t *pinned, const char *g
         provenance_pin(document, pinned, pointer, value);
 }
 
-/* The plan chose the workers per node, */
+/* Pins the workers per node, which the plan chose. */
 static void provenance_pin_workers(json_t *document, json_t *pinned, const json_t *attempt)
 {
     json_t *cluster = json_object_get(document, "cluster");
@@ -93,7 +93,7 @@ static void provenance_pin_workers(json_t *document, json_t *pinned, const json_
     json_decref(workers);
 }
 
-/* and the batch by them. */
+/* Pins the batch, which the plan derived from the workers. */
 static void provenance_pin_batch(json_t *document, json_t *pinned, const json_t *attempt)
 {
     const json_t *batch = json_object_get(attempt, "batch_per_worker"),
@@ -117,7 +117,7 @@ static void provenance_pin_tiles(json_t *document, json_t *pinned, const json_t 
         provenance_pin(document, pinned, "/model/winograd_tiles", tiles);
 }
 
-/* Where the daemon's environment decided for OpenBLAS. */
+/* Pins OpenBLAS variables that came from the daemon's environment. */
 static void provenance_pin_environment(json_t *document, json_t *pinned, const json_t *attempt)
 {
     static const char *const names[] = {"OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"};
@@ -142,7 +142,7 @@ json_t *job_repro_document(const struct job_provenance *p, json_t *pinned)
     json_t *document = json_deep_copy(store_job_spec(&p->job));
 
     json_object_set_new(document, "reproduces", json_integer((json_int_t)p->job.id));
-    json_object_set_new(document, "preset", json_null()); /* its values stand there */
+    json_object_set_new(document, "preset", json_null()); /* its values have been filled in */
     if (p->attempt) {
         provenance_pin_workers(document, pinned, p->attempt);
         provenance_pin_count(document, pinned, "cluster", "threads_per_worker",

@@ -8,9 +8,9 @@
 
 struct series {
     struct series_shape shape;
-    int64_t used, rows;              /* points begun (exact); rows in all */
-    struct store_metric_part *parts; /* (points); rows 0: none there */
-    struct store_metric_part before; /* down-sampled: the place of the first row */
+    int64_t used, rows;              /* points begun (if exact); total rows */
+    struct store_metric_part *parts; /* (points); rows 0: no data */
+    struct store_metric_part before; /* when down-sampling, the place of the first row */
 };
 
 struct series *series_create(const struct series_shape *shape)

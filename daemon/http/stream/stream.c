@@ -18,12 +18,12 @@
 
 #define PAGE_EVENTS   512u /* read from the store at once */
 #define PAGE_BYTES    (32u * 1024)
-#define RETRY_MS      1000 /* sent to clients: reconnect after this time */
+#define RETRY_MS      1000 /* reconnection time sent to clients */
 #define CLIENT_BYTES  64
-#define LOOK_SECONDS  0.9 /* the thread wakes every second */
+#define LOOK_SECONDS  0.9 /* just below the thread's period of one second */
 #define BLOCK_BYTES   (32u * 1024)
 #define PENDING_BYTES ((size_t)256 << 20) /* for a page and the largest event */
-#define FOLLOW_EVENTS 4096u               /* read by the thread at once */
+#define FOLLOW_EVENTS 4096u               /* read at once by the thread */
 
 #define STREAM_MAGIC 0x57bea3e5u
 
@@ -36,11 +36,12 @@ struct stream {
     bool refused;                      /* its token is revoked or expired */
     int64_t job_id, after;             /* after: id of the last event sent or pending */
     struct MHD_Connection *connection; /* suspended while waiting */
-    int socket;                        /* of the connection; -1: none yet */
+    int socket;                        /* socket of the connection; -1: none yet */
     bool waiting;
-    bool left;             /* the client has disconnected; no longer counted, ends when woken */
-    double sent_at;        /* monotonic */
-    struct buffer pending; /* being sent: the greeting, a page of the store, or a large event */
+    bool left;      /* the client has disconnected: no longer counted, ends when woken */
+    double sent_at; /* monotonic time of the last data */
+    struct buffer
+        pending; /* data being sent: the greeting, a page from the store, or a large event */
     size_t pending_from;
 };
 
@@ -53,18 +54,18 @@ struct streams {
     struct streams_limits limits;
     pthread_t thread;
     bool has_thread;
-    pthread_mutex_t lock; /* guards what follows; taken before microhttpd's locks */
+    pthread_mutex_t lock; /* guards the fields below; taken before microhttpd's locks */
     pthread_cond_t change;
     bool committed, stopping;
-    double looked_at; /* monotonic: last check for disconnected clients */
+    double looked_at; /* monotonic time of the last check for disconnected clients */
     int64_t count;
     struct stream *first;
     struct stream_ring *ring; /* filled while there are streams */
 };
 
-/* ---------------------------------------------------------------- waking */
+/* ---------------------------------------------------------------- waking streams */
 
-/* These require the lock. */
+/* The functions below require the lock. */
 static void stream_wake(struct stream *s)
 {
     if (!s->waiting)
@@ -81,11 +82,11 @@ static void stream_wake_for_events(struct streams *all)
         if (s->after < all->ring->base || ring_find(all->ring, s->after, s->job_id))
             stream_wake(s);
         else
-            s->after = all->ring->head; /* no event for it */
+            s->after = all->ring->head; /* no events for this stream up to there */
     }
 }
 
-/* microhttpd does not read suspended connections, and would notice only at a heartbeat. */
+/* microhttpd does not read suspended connections and would notice only at a heartbeat. */
 static bool stream_has_left(struct stream *s)
 {
     struct pollfd fd = {.fd = s->socket, .events = POLLRDHUP};
@@ -148,7 +149,7 @@ static int64_t stream_ring_head(struct streams *all)
 }
 
 /* If events arrive faster than they can be read, the ring restarts at the newest, and streams read
- * the others from the store. */
+ * the skipped ones from the store. */
 static int streams_follow(struct streams *all, struct error *e)
 {
     struct store_event_range range = {.limit = FOLLOW_EVENTS};
@@ -178,7 +179,7 @@ static void *streams_run(void *context)
 
     pthread_mutex_lock(&all->lock);
     while (!all->stopping) {
-        double until = clock_monotonic() + 1; /* for heartbeats */
+        double until = clock_monotonic() + 1; /* wake up for heartbeats */
         while (!all->committed && !all->stopping && clock_wait(&all->change, &all->lock, until))
             ;
         bool look = all->committed && all->first;
@@ -188,7 +189,7 @@ static void *streams_run(void *context)
             int status = streams_follow(all, &e);
             pthread_mutex_lock(&all->lock);
             if (status)
-                log_warning("streams: the events cannot be read: %s", e.text);
+                log_warning("streams: cannot read the events: %s", e.text);
             stream_wake_for_events(all);
         }
         stream_wake_by_time(all, clock_monotonic());
@@ -197,7 +198,7 @@ static void *streams_run(void *context)
     return NULL;
 }
 
-/* ---------------------------------------------------------------- what is sent */
+/* ---------------------------------------------------------------- sending */
 
 static size_t stream_send_pending(struct stream *s, char *buffer, size_t room)
 {
@@ -213,7 +214,8 @@ static size_t stream_send_pending(struct stream *s, char *buffer, size_t room)
     return bytes;
 }
 
-/* Copies as many whole events as fit; a larger one becomes pending. Requires the lock. */
+/* Copies as many whole events as fit; an event larger than the buffer becomes pending. Requires the
+ * lock. */
 static size_t stream_send_from_ring(struct stream *s, char *buffer, size_t room)
 {
     const struct stream_ring *ring = s->all->ring;
@@ -253,8 +255,8 @@ static bool stream_add_to_page(void *context, const struct store_event_row *row)
     return page->stream->pending.bytes < PAGE_BYTES;
 }
 
-/* Reads events no longer in the ring. head: the ring's before this; all events up to it are stored.
- */
+/* Reads events no longer in the ring. head: the ring's head before this call; all events up to it
+ * are stored. */
 static int stream_read_page(struct stream *s, int64_t head)
 {
     struct page page = {.stream = s};
@@ -262,7 +264,7 @@ static int stream_read_page(struct stream *s, int64_t head)
     struct error e;
 
     if (store_event_each(s->all->store, &range, stream_add_to_page, &page, &e))
-        return log_warning("streams: the events cannot be read: %s", e.text), -1;
+        return log_warning("streams: cannot read the events: %s", e.text), -1;
     if (page.failed)
         return -1;
     if (page.events < PAGE_EVENTS && s->pending.bytes < PAGE_BYTES && s->after < head)
@@ -270,7 +272,7 @@ static int stream_read_page(struct stream *s, int64_t head)
     return 0;
 }
 
-/* Sends a heartbeat if it is due, else suspends the connection. Requires the lock. */
+/* Sends a heartbeat if it is due, otherwise suspends the connection. Requires the lock. */
 static ssize_t stream_read_idle(struct stream *s, char *buffer, size_t room, double now)
 {
     if (now - s->sent_at >= (double)s->all->limits.heartbeat_seconds) {
@@ -283,7 +285,7 @@ static ssize_t stream_read_idle(struct stream *s, char *buffer, size_t room, dou
     return 0;
 }
 
-/* Requires the lock, and releases it to read the store. */
+/* Requires the lock; releases it while reading the store. */
 static ssize_t stream_send_some(struct stream *s, char *buffer, size_t room)
 {
     struct streams *all = s->all;
@@ -326,7 +328,7 @@ static ssize_t stream_read(void *context, uint64_t position, char *buffer, size_
 
 /* ---------------------------------------------------------------- one stream */
 
-/* Requires the lock. Without streams the ring was not filled. */
+/* Requires the lock. The ring is not filled while there are no streams. */
 static int streams_admit(struct streams *all, struct stream *s, int64_t newest, struct error *e)
 {
     char text[64];
@@ -339,12 +341,12 @@ static int streams_admit(struct streams *all, struct stream *s, int64_t newest, 
             strncmp(other->client, s->client, CLIENT_BYTES - 1) == 0 && !stream_has_left(other);
     if (count >= all->limits.per_client)
         return error_set(e, ERR_TOO_MANY,
-                         "this client has %lld streams of events already, which is the limit "
+                         "this client already has %lld event streams, which is the limit "
                          "(streams_per_client); close one first",
                          (long long)all->limits.per_client);
     if (!all->first) {
         ring_reset(all->ring, newest);
-        all->committed = true; /* for events since newest was read */
+        all->committed = true; /* for events committed since newest was read */
         pthread_cond_signal(&all->change);
     }
     if (s->after == STREAM_FROM_NOW)
@@ -352,7 +354,7 @@ static int streams_admit(struct streams *all, struct stream *s, int64_t newest, 
     int bytes =
         snprintf(text, sizeof text, "retry: %d\nid: %lld\n\n", RETRY_MS, (long long)s->after);
     if (!buffer_append(&s->pending, text, (size_t)bytes))
-        return error_set(e, ERR_NO_MEMORY, "no memory for a stream");
+        return error_set(e, ERR_NO_MEMORY, "out of memory for a stream");
     s->next = all->first;
     all->first = s;
     all->count++;
@@ -436,9 +438,9 @@ int streams_create(struct store *store, struct tokens *tokens, const struct stre
     struct streams *all = xcalloc(1, sizeof *all);
 
     *out = NULL;
-    if (!(all->ring = malloc(sizeof *all->ring))) { /* over 4 MiB */
+    if (!(all->ring = malloc(sizeof *all->ring))) { /* larger than 4 MiB */
         free(all);
-        return error_set(e, ERR_NO_MEMORY, "no memory for streams");
+        return error_set(e, ERR_NO_MEMORY, "out of memory for streams");
     }
     all->magic = STREAMS_MAGIC;
     all->store = store;
@@ -449,7 +451,7 @@ int streams_create(struct store *store, struct tokens *tokens, const struct stre
     pthread_cond_init(&all->change, NULL);
     if (pthread_create(&all->thread, NULL, streams_run, all)) {
         streams_destroy(all);
-        return error_set(e, ERR_NO_MEMORY, "no thread for streams");
+        return error_set(e, ERR_NO_MEMORY, "cannot create a thread for streams");
     }
     all->has_thread = true;
     store_on_commit(store, stream_on_commit, all);

@@ -7,7 +7,7 @@
 #include "common/json.h"
 #include "common/xalloc.h"
 
-/* Most events are steps; their stored JSON is embedded as it is. */
+/* Most events are steps, whose stored JSON is embedded unchanged. */
 static char *stream_ring_data(const struct store_event_row *row)
 {
     if (strcmp(row->type, "step") != 0 || strpbrk(row->body, "\r\n")) {
@@ -67,7 +67,7 @@ static void ring_make_room(struct stream_ring *r, size_t bytes)
 
 void ring_add(struct stream_ring *r, int64_t id, int64_t job_id, const char *text, size_t bytes)
 {
-    if (bytes > RING_BYTES / 2) { /* larger than any line; streams then read the store */
+    if (bytes > RING_BYTES / 2) { /* larger than any line; streams read it from the store */
         ring_reset(r, id);
         return;
     }

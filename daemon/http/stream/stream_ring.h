@@ -1,7 +1,5 @@
-/*
- * A ring buffer of the newest events as server-sent text, formatted once for all streams.
- * Streams that are further behind read the store. Not thread-safe.
- */
+/* A ring buffer of the newest events as server-sent text, formatted once for all streams. Streams
+ * that have fallen further behind read the store. Not thread-safe. */
 #pragma once
 
 #include <stddef.h>
@@ -14,31 +12,27 @@
 
 struct ring_event {
     int64_t id, job_id;
-    size_t at, bytes; /* in text, not wrapped around */
+    size_t at, bytes; /* offset in text, not wrapped around */
 };
 
 struct stream_ring {
-    int64_t base, head;  /* all events with ids in (base, head] are here */
-    size_t first, count; /* of events[], first modulo RING_EVENTS */
-    size_t used_to;      /* where the next text goes */
+    int64_t base, head;  /* the ring contains all events with ids in (base, head] */
+    size_t first, count; /* indices into events[]; first is modulo RING_EVENTS */
+    size_t used_to;      /* where the next text is written */
     struct ring_event events[RING_EVENTS];
     char text[RING_BYTES];
 };
 
-void ring_reset(struct stream_ring *r, int64_t head); /* empties it; base becomes head */
+void ring_reset(struct stream_ring *r, int64_t head); /* empties it and sets base to head */
 
-/* "id: 17
- * event: step
- * data: {...}
- *
- * ". The caller frees it; NULL: no memory. */
+/* Formats as "id: 17\nevent: step\ndata: {...}\n\n". The caller frees it; NULL: out of memory. */
 char *event_text(const struct store_event_row *row, size_t *bytes);
 
-/* Copies the text and drops the oldest events for it. Ids increase. */
+/* Copies the text into the ring, dropping the oldest events to make space. Ids must increase. */
 void ring_add(struct stream_ring *r, int64_t id, int64_t job_id, const char *text, size_t bytes);
 
-/* The first event of job_id (STORE_ALL_JOBS: any) with an id above after, which is at least base.
- */
+/* Returns the first event of job_id (STORE_ALL_JOBS: any) with an id above `after`, which must be
+ * at least base. */
 const struct ring_event *ring_find(const struct stream_ring *r, int64_t after, int64_t job_id);
 const struct ring_event *ring_next(const struct stream_ring *r, const struct ring_event *event,
                                    int64_t job_id);

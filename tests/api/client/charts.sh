@@ -46,7 +46,7 @@ json '[.events[].type] | sort | group_by(.) | map("\(.[0]) \(length)") | join(",
 call '/v1/jobs/1/events?types=run'
 refused 400 usage 'types must be some of state, resume, labels, .*, not .*run' "a part of a type's name is none"
 call -H 'Accept: text/event-stream' '/v1/jobs/1/events?types=checkpoint'
-refused 400 usage 'types are for pages' "types of a stream"
+refused 400 usage 'types apply to JSON pages' "types of a stream"
 
 # All jobs together: 40 steps of 4 images, however they are cut into bins. One that has only begun is not told: hence short
 # ones, which are older than the jobs' last step.

@@ -64,15 +64,15 @@ run --server "$url" list
 says "$err" "trainctl login unix:$dir/_state/traind.sock" "also that of quickstart in this folder"
 rm _state
 TRAINCTL_TOKEN=traind-1-wrong run --server "$url" list
-says "$err" "The token sent is that of TRAINCTL_TOKEN" "of a wrong token it says where it is from"
+says "$err" "The token sent came from TRAINCTL_TOKEN" "of a wrong token it says where it is from"
 
 # ---------------------------------------------------------------- login
 
 exits 0 "no contexts" context
-says "$out" "no contexts yet: trainctl login" "it says so"
+says "$out" "No contexts yet. Create one with: trainctl login" "it says so"
 is "$(run context --json; jq -c . <<<"$out")" '{"contexts":{}}' "also as JSON"
 exits 2 "login without a token" login "$url" </dev/null
-says "$err" "standard input holds no token" "it says so"
+says "$err" "standard input contains no token" "it says so"
 exits 4 "login with a wrong one" login "$url" <<<traind-1-wrong
 is "$(ls "$XDG_CONFIG_HOME" 2>&1 | wc -l) $(find "$dir" -name contexts.json)" "1 " "nothing is stored"
 run login "$address" <<<"$token"

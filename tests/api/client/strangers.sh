@@ -70,7 +70,7 @@ is "$(($(grep -c events "$work/stranger") < 8))" 1 "and asks for the next one af
 
 # ---------------------------------------------------------------- silence
 
-silence='given up, as nothing came from or went to http://[^ ]* for 2 seconds'
+silence='giving up: no data was exchanged with http://[^ ]* for 2 seconds'
 export TRAINCTL_SILENCE_SECONDS=2
 for mode in silent mute; do
     meet $mode
@@ -130,7 +130,7 @@ for kind in named expired good; do
     eventually test -s "$work/state-$kind/listen"
     url=$(cat "$work/state-$kind/listen")
     case $kind in
-    named) refuses 4 'Name the server as its certificate does' "a certificate for another name" list ;;
+    named) refuses 4 'Use the server name in its certificate' "a certificate for another name" list ;;
     expired) refuses 4 'expired.*|The daemon needs a new certificate' "an expired certificate" list ;;
     esac
     is "$(grep -c TRAINCTL_CA "$work/err")" "0" "$kind: another CA would not help"
@@ -146,7 +146,7 @@ TRAINCTL_CA='' refuses 4 'TRAINCTL_CA names a PEM file with its certificate' "on
 TRAINCTL_CA=$work/none.pem refuses 4 'none.pem' "a TRAINCTL_CA that is not there" list
 like "$err" 'TRAINCTL_CA should name a PEM file' "says what it should be"
 url=http://${url#https://}
-refuses 5 "A daemon with TLS is reached by https://${url#http://}" "HTTP where TLS is" list
+refuses 5 "For a daemon with TLS, use https://${url#http://}" "HTTP where TLS is" list
 for wrong in 'http://127.0.0.1:99999' 'http://127.0.0.1:7077?x=' 'http://127.0.0.1:7077#x' 'http://a b'; do
     url=$wrong
     refuses 2 "is not a server's address" "$wrong" list

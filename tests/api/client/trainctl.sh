@@ -218,10 +218,10 @@ says "$(cat "$dir/err")" "cannot write the file: No space left on device" "is to
 for command in "list" "logs 5" "--help" "help list"; do
     # shellcheck disable=SC2086 # words
     "$trainctl" $command >/dev/full 2>"$dir/err"
-    is "$? $(cat "$dir/err")" "1 trainctl: standard output could not be written" "$command to a full disk fails"
+    is "$? $(cat "$dir/err")" "1 trainctl: cannot write to standard output" "$command to a full disk fails"
     # shellcheck disable=SC2086
     "$trainctl" $command >&- 2>"$dir/err"
-    is "$? $(cat "$dir/err")" "1 trainctl: standard output could not be written" "and to a closed standard output"
+    is "$? $(cat "$dir/err")" "1 trainctl: cannot write to standard output" "and to a closed standard output"
 done
 is "$("$trainctl" list --json 2>&- | jq -c '[.jobs[].id]')" "$("$trainctl" list --json | jq -c '[.jobs[].id]')" "list without standard error"
 exits 2 "checkpoints --get of what is no step" checkpoints --get x 5
@@ -280,7 +280,7 @@ run --json submit --set mode=eval --set "model.init=$state/jobs/$trained" --set 
 id=$(jq .id <<<"$out")
 exits 0 "wait for an evaluation" wait "$id"
 exits 0 "metrics of an evaluation" metrics "$id"
-is "$out" "job $id only evaluates: it has no steps" "metrics of an evaluation: says that it has none"
+is "$out" "job $id is an evaluation and has no steps" "metrics of an evaluation: says that it has none"
 exits 0 "compare a training and an evaluation" compare "$trained" "$id"
 like "$out" '^time to train ' "its time is that of the training"
 like "$out" '^time to evaluate ' "beside that of the evaluation"

@@ -184,7 +184,7 @@ watcher=$!
 eventually has_streams 1
 submit "unseen"
 wait $watcher
-is "$? $(cat "$work/errors")" "1 trainctl: standard output could not be written" "watch ends where its lines cannot be written"
+is "$? $(cat "$work/errors")" "1 trainctl: cannot write to standard output" "watch ends where its lines cannot be written"
 wait_state "$id" succeeded
 
 # ---------------------------------------------------------------- a daemon that is killed

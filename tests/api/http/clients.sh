@@ -87,7 +87,7 @@ want 201 "a submission with a key"
 call -H 'Idempotency-Key: k' -d '{"data": {"train": "synthetic"}, "steps": 4}' /v1/jobs
 want 200 "again: the same job"
 call -H 'Idempotency-Key: k' -d '{"data": {"train": "synthetic"}, "steps": 5}' /v1/jobs
-refused 409 conflict 'came before with another document' "with another body"
+refused 409 conflict 'was used with another document' "with another body"
 call /v1/presets
 tag=$(sed -n 's/^ETag: //p' <<<"$headers")
 like "$tag" '^W/"[0-9a-f]{32}"$' "an answer has an entity tag"

@@ -57,7 +57,7 @@ refused 404 not-found 'no job 99' "a stream of no job"
 call -H 'Accept: text/event-stream' -H 'Last-Event-ID: x' "/v1/jobs/$one/events"
 refused 400 usage 'Last-Event-ID must be .* whole number' "a wrong Last-Event-ID"
 call -H 'Accept: text/event-stream' "/v1/jobs/$one/events?limit=4"
-refused 400 usage 'limit and types are for pages' "a limit"
+refused 400 usage 'limit and types apply to JSON pages' "a limit"
 call -H 'Accept: text/event-stream' "/v1/events?after=-4"
 refused 400 usage 'after must be' "a wrong place"
 

@@ -12,7 +12,7 @@ for folder in "" /attempt-1; do
     rm -rf "$state/jobs/$id$folder"
     kill -KILL "$(rank_process "$id" 1)"
     ok "with its folder removed it fails" wait_state "$id" failed
-    is "$(job "$id" reason)" "the folder $state/jobs/$id$folder is not there any more: it was removed or renamed while the job ran" "the reason names the folder"
+    is "$(job "$id" reason)" "the folder $state/jobs/$id$folder no longer exists: it was removed or renamed while the job ran" "the reason names the folder"
 done
 
 submit "steps=10000 step_ms=20"

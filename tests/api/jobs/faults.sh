@@ -22,10 +22,10 @@ exec 9>"$work/lock"
 printf '%s\n' 'begin immediate; create table held (x);' ".shell touch '$work/held'" >&9
 eventually test -e "$work/held"
 submit "steps=1" "$one"
-refused 503 busy 'another program keeps the database locked. Try again' "a submission while another program holds the lock"
+refused 503 busy 'another program has locked the database. Try again' "a submission while another program holds the lock"
 like "$headers" '^Retry-After: [0-9]' "it says when to come back"
 call -X POST "/v1/jobs/$running/cancel"
-refused 503 busy 'another program keeps the database locked' "a cancellation"
+refused 503 busy 'another program has locked the database' "a cancellation"
 call "/v1/jobs/$running"
 want 200 "reading goes on"
 echo 'rollback;' >&9

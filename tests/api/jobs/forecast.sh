@@ -15,7 +15,7 @@ json '.predicted.ttt_seconds.value' null "nothing is predicted of what was never
 call "/v1/speeds?key=$key"
 json '.speeds | length' 0 "there is no speed yet"
 call /v1/speeds
-refused 400 usage 'key must be that of a speed' "speeds without a key"
+refused 400 usage 'key must be a speed key' "speeds without a key"
 like "$(XDG_CACHE_HOME=$work/cache "$top_builddir/trainctl" --server "$url" plan - <<<"$document")" 'trainctl scale --weak --workers 1 FILE' \
     "trainctl plan tells how to measure one"
 

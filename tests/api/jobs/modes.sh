@@ -35,7 +35,7 @@ ok "stop" stop_daemon
 chmod -R go+rX "$state"
 before=$(wc -l <"$work/daemon.log")
 start_daemon --config "$work/traind.conf"
-like "$(tail -n +$((before + 1)) "$work/daemon.log")" "the state folder $state was open to other users \(mode 0755\): it is closed now \(0700\), with all in it" \
+like "$(tail -n +$((before + 1)) "$work/daemon.log")" "the state folder $state was accessible to other users \(mode 0755\); its mode is now 0700, and its contents are private" \
     "a state folder that is open is closed, and the log says so"
 is "$(open_to_others ! -name listen)" "" "with all in it"
 ok "stop" stop_daemon

@@ -88,7 +88,7 @@ json "[.events[] | select(.job == $id)] | length" 0 "nor is it in the events of 
 call "/v1/jobs"
 json "[.jobs[].id | select(. == $id)] | length" 0 "nor in the list"
 ok "what is left of it goes" eventually all_gone "$id"
-ok "the log says when" eventually grep -q "job $id: its removal is completed" "$work/daemon.log"
+ok "the log says when" eventually grep -q "job $id: removal completed" "$work/daemon.log"
 
 # ------------------------------------------------------------------ a long one, beside a backup
 

@@ -123,7 +123,7 @@ ok "a job runs" eventually has_events "$id" 3
 kill_daemon
 : >"$state/jobs/$id/owner.json"
 restart
-ok "it is followed again, by what its processes say" eventually grep -q "job $id: still runs, followed again" "$work/daemon.log"
+ok "it is followed again, by what its processes say" eventually grep -q "job $id: still running, following it again" "$work/daemon.log"
 is "$(jq .job "$state/jobs/$id/owner.json")" "$id" "with a new owner.json"
 call -X POST "/v1/jobs/$id/cancel"
 ok "it can be cancelled" wait_state "$id" cancelled

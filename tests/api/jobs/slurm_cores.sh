@@ -92,7 +92,7 @@ like "$(cat "$work/plan")" '^threads_per_worker +by Slurm +a node.s cores / work
 plan '{partition: "nowhere"}'
 want 200 "a partition that Slurm does not know can be planned"
 is "$(cpus) $(threads | cut -d' ' -f1)" " null" "without threads and without a script"
-like "$(jq -r '.warnings[-1]' <<<"$body")" 'not known: sinfo knows no nodes of partition nowhere; set cluster.threads_per_worker, or have slurm.node_cores' \
+like "$(jq -r '.warnings[-1]' <<<"$body")" 'unknown: sinfo knows no nodes of partition nowhere; set cluster.threads_per_worker, or have slurm.node_cores' \
     "with a warning that names the keys"
 call --data-binary "@$work/job.json" /v1/jobs
 refused 422 invalid 'sinfo knows no nodes of partition nowhere; set cluster.threads_per_worker, or have slurm.node_cores' "but not run"
@@ -103,7 +103,7 @@ exit 1
 END
 document '{partition: "big"}'
 call --data-binary "@$work/job.json" /v1/jobs
-refused 422 invalid 'not known: slurm_load_node error: Unable to contact slurm controller; set cluster.threads_per_worker' "nor is one while Slurm is away"
+refused 422 invalid 'unknown: slurm_load_node error: Unable to contact slurm controller; set cluster.threads_per_worker' "nor is one while Slurm is away"
 "$trainctl" --server "$url" submit --print-sbatch "$work/job.json" >"$work/script" 2>&1
 isnt=$?
 ok "submit --print-sbatch prints none" test $isnt != 0

@@ -98,7 +98,7 @@ ok "it ends" ends "$id"
 call "/v1/sweeps/$id"
 json '[.trials[] | select(.rung == 0) | [.number, .point["/lr/base"] == 0.05, .state]] | sort | tojson' \
     '[[0,true,"succeeded"],[1,true,"succeeded"],[2,false,"stopped"],[3,false,"stopped"]]' "the losers of its rung are stopped before its end"
-like "$(jq -r '.trials[-1].reason' <<<"$body")" 'the last that will go on of [23] others' "with the reason"
+like "$(jq -r '.trials[-1].reason' <<<"$body")" 'the last to be promoted of [23] others' "with the reason"
 json '[.trials[] | select(.rung == 1) | .point["/lr/base"]] | tojson' '[0.05,0.05]' "the others go on"
 
 # A rung that a later version refuses, and keys of an earlier one, two of which a client had used. No trial runs before the daemon stops, for another job has all slots.

@@ -167,7 +167,7 @@ submit_noted "fixture steps=1" "$(jq -n --arg here "$here" '[{to: ($here + "/fai
 given_up() { [ "$(sql "select state from notice where job_id = $id")" = failed ]; }
 ok "one that always fails is given up" eventually given_up
 is "$(sql "select attempts || ' ' || error from notice where job_id = $id")" "3 the answer is 500, not 200 to 299" "after three attempts at least"
-is "$(grep -c "notice .* (succeeded, job $id) is given up after 3 attempts: the answer is 500" "$work/daemon.log")" 1 "the log says it once"
+is "$(grep -c "notice .* (succeeded, job $id): giving up after 3 attempts: the answer is 500" "$work/daemon.log")" 1 "the log says it once"
 ok "without the target, which may be a secret" test "$(grep -c "$here/fail" "$work/daemon.log")" = 0
 call "/v1/notices?job=$id"
 json '.notices[0] | [.state, .attempts, .next_at, (.done_at > 1e9)] | tojson' '["failed",3,null,true]' "the API too"
@@ -195,7 +195,7 @@ like "$mail" "^http://t.example/#/jobs/$id$" "and the link"
 settings "notify_sendmail = $work/sendmail" "notify_mail_domains = example.org, chat.example"
 test_notice "mailto:eve@evil.example"
 is "$state_of" 422 "a test by mail to another domain is refused"
-like "$error_of" 'is a mail to another domain than those that notify_mail_domains of traind.conf lists: example.org, chat.example' "with those that are not"
+like "$error_of" 'is a mail address outside the domains that notify_mail_domains of traind.conf lists: example.org, chat.example' "with those that are not"
 call -d '{"data": {"train": "synthetic", "train_images": 64}, "notify": [{"to": "https://example.org/x"}, {"to": "mailto:eve@sub.example.org"}]}' /v1/jobs
 refused 422 invalid 'notify_mail_domains' "and a job that names one"
 json '.errors[0].pointer' /notify/1/to "which is pointed at"
@@ -206,7 +206,7 @@ delivered "mailto:Eve@Example.ORG" "a mail to a domain of the list"
 ok "an administrator's rule is not limited, what an earlier document asks for is given up" eventually settled
 is "$(sql "select group_concat(state || coalesce(' ' || error, ''), ', ') from (select state, error from notice where uid in ('rule', 'old') order by uid)")" \
     "failed notify_mail_domains of traind.conf does not list the domain, delivered" "with the reason"
-like "$("$traind" --config <(echo 'notify_mail_domains = example.org:25') --check-config 2>&1)" 'notify_mail_domains: "example.org:25" is no domain, as in example.org' "a wrong domain is refused"
+like "$("$traind" --config <(echo 'notify_mail_domains = example.org:25') --check-config 2>&1)" 'notify_mail_domains: "example.org:25" is not a domain such as example.org' "a wrong domain is refused"
 not_delivered "mailto:nobody@example.org" "sendmail ended with status 67: no such user" "a mail that is not taken"
 settings "notify_sendmail = $work/no-such-program"
 not_delivered "mailto:eve@example.org" "cannot run $work/no-such-program" "a command that is not there"

@@ -83,11 +83,11 @@ ok "what a restart would change" eventually logged 1 "$reread: keep_runs = 6 (wa
 
 refused_reload() { # WORDS NAME LINE...
     local before
-    before=$(grep -c 'the settings stay as they were' "$work/daemon.log")
+    before=$(grep -c 'keeping the previous settings' "$work/daemon.log")
     settings "max_body_bytes = 2048" "${@:3}"
     kill -HUP "$daemon"
-    ok "$2" eventually logged $((before + 1)) 'the settings stay as they were'
-    like "$(grep 'stay as they were' "$work/daemon.log" | tail -n 1)" "$1" "$2: its words"
+    ok "$2" eventually logged $((before + 1)) 'keeping the previous settings'
+    like "$(grep 'keeping the previous settings' "$work/daemon.log" | tail -n 1)" "$1" "$2: its words"
     call -d "$(printf '%4000s' '')" /v1/plan
     want 400 "$2: nothing of the file is taken"
 }
@@ -97,6 +97,6 @@ refused_reload 'TLS needs both' "half of TLS, though that needs a restart" "tls_
 refused_reload 'no group "no-such-group"' "a group that is not there, though that needs a restart" "socket_group = no-such-group"
 rm "$work/traind.conf"
 kill -HUP "$daemon"
-ok "a file that is gone" eventually logged 1 "stay as they were: cannot read the configuration"
+ok "a file that is gone" eventually logged 1 "keeping the previous settings: cannot read the configuration"
 ok "it stops in order" stop_daemon
 done_testing

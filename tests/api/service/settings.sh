@@ -31,10 +31,10 @@ ok "and stop again" stop_daemon
 
 for key in slurm.via slurm.restd_socket slurm.restd_url slurm.restd_token; do
     echo "$key = x" >"$work/old.conf"
-    like "$("$traind" --config "$work/old.conf" --check-config 2>&1)" "$key is no longer supported: jobs go to Slurm by sbatch, squeue and scancel" "$key of an older traind is named"
+    like "$("$traind" --config "$work/old.conf" --check-config 2>&1)" "$key is no longer supported: jobs are submitted to Slurm with sbatch, squeue and scancel" "$key of an older traind is named"
 done
 echo "max_import_bytes = 1" >"$work/old.conf"
-like "$("$traind" --config "$work/old.conf" --check-config 2>&1)" "max_import_bytes is no longer supported: archives .* are not imported; remove the line" "so is a key of imports"
+like "$("$traind" --config "$work/old.conf" --check-config 2>&1)" "max_import_bytes is no longer supported: archives .* cannot be imported; remove the line" "so is a key of imports"
 
 # TRAIND_STATE stands between the command line and the file.
 printf 'state = %s\n' "$work/from-file" >"$work/state.conf"

@@ -59,7 +59,7 @@ options=()
 
 plan 0 "more workers than this machine has cores" \
     '{"data": {"train": "synthetic"}, "cluster": {"workers_per_node": 1000, "threads_per_worker": 100}, "batch_per_worker": 1}' \
-    "the job needs 1000 x 100 = 100000 slots .*, but this machine has [0-9]+, so it would be refused"
+    "the job needs 1000 x 100 = 100000 slots .*, but this machine has [0-9]+, so it would be rejected"
 plan 0 "warm-up at a global batch below lr.base_batch" '{"data": {"train": "synthetic", "train_images": 1000}, "batch_per_worker": 32, "epochs": 2}' \
     'warm-up has no effect: it begins at the peak'
 

@@ -42,7 +42,7 @@ like "$(job "$long" attempt)" "^[2-9]$" "in several allocations"
 is "$(job "$long" restarts)" 0 "none of which counts as a restart"
 is "$(steps_of "$long")" 60 "all its steps were done"
 like "$(sql "select json_extract(body, '\$.reason') from job_event where job_id = $long and type = 'state' and json_extract(body, '\$.state') = 'queued'")" \
-    "^the time of Slurm's job [0-9]+ was over after step [0-9]+; continues in another allocation, from its checkpoint of step [0-9]+$" "with the reason"
+    "^Slurm's job [0-9]+ reached its time limit after step [0-9]+; continues in another allocation, from its checkpoint of step [0-9]+$" "with the reason"
 is "$(sql "select count(*) from job_event where job_id = $long and type = 'failed'")" 0 "and without a failure"
 
 # The script watches the time by itself: traind is away when it is over.

@@ -133,7 +133,7 @@ copy=$(sql 'select max(id) from job')
 trainctl cancel "$copy" >/dev/null
 ok "one is cancelled at once" wait_state "$copy" cancelled
 [ "$(job "$copy" step)" = 0 ] && end="was cancelled before its first step" || end=
-like "$(verdict "$copy")" "${end:+^1 whether job $copy reproduces job $whole is not known: job $copy $end\$}" "and nothing is known of it"
+like "$(verdict "$copy")" "${end:+^1 it is unknown whether job $copy reproduces job $whole: job $copy $end\$}" "and nothing is known of it"
 
 submit nothing '' '{"reproduces": 99}'
 refused 422 invalid 'there is no job 99 to reproduce' "what is to be reproduced must be there"

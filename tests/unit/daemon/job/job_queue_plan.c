@@ -56,7 +56,7 @@ Test(job_queue_plan, passes_over_users_at_their_limit_of_slots)
     cr_assert_eq(decide(p, 4, 1, "a").choice, QUEUE_STARTS, "as much as is left");
     cr_assert(decide(p, 5, 1, "a").capped);
     cr_assert_eq(decide(p, 6, 4, "").choice, QUEUE_STARTS);
-    cr_assert_not_null(strstr(decide(p, 7, 1, "").reason, "whoever has no token"));
+    cr_assert_not_null(strstr(decide(p, 7, 1, "").reason, "users without a token"));
     queue_plan_destroy(p);
 }
 

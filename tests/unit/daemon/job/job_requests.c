@@ -124,7 +124,7 @@ Test(job_requests, only_a_job_that_waits_is_held_released_or_given_a_priority)
     } rows[] = {
         {job_release, waits, -ERR_CONFLICT,  "job 1 is not held"                                       },
         {job_hold,    waits, 0,              NULL                                                      },
-        {job_hold,    waits, -ERR_CONFLICT,  "job 1 is held already"                                   },
+        {job_hold,    waits, -ERR_CONFLICT,  "job 1 is already held"                                   },
         {job_release, waits, 0,              NULL                                                      },
         {job_hold,    runs,  -ERR_CONFLICT,  "job 2 is in state starting: only queued jobs can be held"},
         {job_release, 99,    -ERR_NOT_FOUND, NULL                                                      },

@@ -76,8 +76,9 @@ Test(job_run_end, without_a_message_of_a_rank_slurms_reason_is_used)
 {
     write_in_folder("events.jsonl", STEP);
     struct verdict v = judge_slurm("NODE_FAIL");
-    cr_assert_str_eq(v.reason, "Slurm ended its job 12 on n[1-2]: a node of it failed [NODE_FAIL]; "
-                               "the last step was 7");
+    cr_assert_str_eq(v.reason,
+                     "Slurm ended its job 12 on n[1-2]: one of its nodes failed [NODE_FAIL]; "
+                     "the last step was 7");
     cr_assert(v.outside);
 }
 

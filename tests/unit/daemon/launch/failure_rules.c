@@ -37,11 +37,14 @@ Test(failure_rules, labels_the_messages_of_programs)
          "a\ncannot map: Cannot allocate memory\nb\n"                                               },
         {"bus-error",     "rank 3 on n2 was ended by signal 7 (SIGBUS, Bus error)",       ""        },
         {"bad-node",
-         "host n2 does not answer any more: its network, the machine or Open MPI's daemon there is "
-         "gone",                                                                          ""        },
+         "host n2 no longer answers: its network, the machine or Open MPI's daemon there is "
+         "failed",                                                                        ""        },
         {"bad-node",      "Slurm ended its job 7 on n1: a node failed [NODE_FAIL]",       ""        },
         {"diverged",      "diverged at step 12, the loss was nan: try a smaller lr.base", ""        },
         {"stalled",       "all ranks wait for each other: no step ended for 300 s",       ""        },
+        {"stalled",       "rank 2 on n1 does not report while others wait for it: 300 s", ""        },
+        {"stalled",       "no rank reports any more: no step ended for 300 s",            ""        },
+        {"time-limit",    "Slurm's job 7 reached its time limit after step 3",            ""        },
         {"mpi-transport", "rank 0 ended with exit code 1",
          "[n1][[1,1],0][btl_tcp_frag.c:242:mca_btl_tcp_frag_recv] readv failed: Connection reset "
          "by peer (104)\n"                                                                          },
@@ -49,8 +52,9 @@ Test(failure_rules, labels_the_messages_of_programs)
          "[n1][[1,1],0][btl_tcp_proc.c:266:mca_btl_tcp_proc_create_interface_graph] Unable to find "
          "reachable pairing between local and remote interfaces\n"                                  },
         {"",
-         "rank 0 on n1 was ended by signal 9 (SIGKILL, Killed); if nobody did that, the kernel was "
-         "out of memory: see dmesg",                                                      "step 1\n"},
+         "rank 0 on n1 was ended by signal 9 (SIGKILL, Killed); unless someone killed it, the "
+         "kernel "
+         "ran out of memory: see dmesg",                                                  "step 1\n"},
         {"",              "rank 0 ended with exit code 7",                                ""        },
     };
     char label[FAILURE_LABEL_BYTES];
@@ -88,22 +92,22 @@ Test(failure_rules, names_every_wrong_line)
     static const struct {
         const char *line, *says;
     } cases[] = {
-        {"Upper - x",                               "line 1: the label must be 1 to 32 lower-case letters"  },
-        {"none - x",                                "line 1: the label must be"                             },
-        {"a",                                       "line 1: the actions are missing"                       },
-        {"a -",                                     "line 1: the pattern is missing"                        },
-        {"a no-restrat x",                          "no action \"no-restrat\"; did you mean \"no-restart\"?"},
-        {"a restart,no-restart x",                  "\"no-restart\" does not go with the action before it"  },
-        {"a notify=ftp://h/ x",                     "line 1: notify \"ftp://h/\" "                          },
-        {"a notify= x",                             "line 1: notify \"\" "                                  },
-        {"a notify-text=https://eve:pw@h/ x",       "a user name or password"                               },
-        {"a notify=mailto:a@h,notify=mailto:b@h x", "a rule has only one target"                            },
-        {"a notfy x",                               "no action \"notfy\""                                   },
-        {"a - (x",                                  "line 1: \"(x\" is no POSIX extended regular expression"},
-        {"a - (x)\\1",                              "no back references"                                    },
-        {"a - x*",                                  "matches every line"                                    },
-        {"\n\nb - (\na - x\nc c",                   "line 3: \"(\" is no POSIX"                             },
-        {"\n\nb - (\na - x\nc c x",                 "line 5: there is no action \"c\""                      },
+        {"Upper - x",                               "line 1: the label must be 1 to 32 lower-case letters"       },
+        {"none - x",                                "line 1: the label must be"                                  },
+        {"a",                                       "line 1: the actions are missing"                            },
+        {"a -",                                     "line 1: the pattern is missing"                             },
+        {"a no-restrat x",                          "no action \"no-restrat\"; did you mean \"no-restart\"?"     },
+        {"a restart,no-restart x",                  "\"no-restart\" cannot be combined with the action before it"},
+        {"a notify=ftp://h/ x",                     "line 1: notify \"ftp://h/\" "                               },
+        {"a notify= x",                             "line 1: notify \"\" "                                       },
+        {"a notify-text=https://eve:pw@h/ x",       "a user name or password"                                    },
+        {"a notify=mailto:a@h,notify=mailto:b@h x", "a rule has only one target"                                 },
+        {"a notfy x",                               "no action \"notfy\""                                        },
+        {"a - (x",                                  "line 1: \"(x\" is not a POSIX extended regular expression"  },
+        {"a - (x)\\1",                              "not contain back references"                                },
+        {"a - x*",                                  "matches every line"                                         },
+        {"\n\nb - (\na - x\nc c",                   "line 3: \"(\" is not a POSIX"                               },
+        {"\n\nb - (\na - x\nc c x",                 "line 5: there is no action \"c\""                           },
     };
     struct failure_rules *rules;
     struct error e;

@@ -226,7 +226,7 @@ Test(slurm, slurms_reasons_are_worded)
     waiting_is("AssocGrpBillingMinutes", 0,
                "waiting for a limit of its account [AssocGrpBillingMinutes]");
     waiting_is("SomethingNew", 0, "waiting in Slurm's queue [SomethingNew]");
-    waiting_is("None", 0, "waiting for Slurm to look at it");
+    waiting_is("None", 0, "waiting for Slurm to consider it");
 }
 
 Test(slurm, queue_position_counts_same_partition_higher_priority_or_older)

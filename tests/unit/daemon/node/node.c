@@ -137,7 +137,7 @@ Test(node_report, under_load_a_speed_is_marked_and_not_judged)
         report_node((const char *[]){"", "n1", "n2", "n3"}[i], 1e9 - 90 + i, 100, "{}");
     struct node_judged loaded = report_node("n4", 1e9 - 9, 10, "{\"load\": 2}");
     cr_assert_eq(loaded.verdict, NODE_UNKNOWN, "neither drained nor fine");
-    cr_assert_str_eq(loaded.reason, "its speed was not judged: 2 other threads computed when it "
+    cr_assert_str_eq(loaded.reason, "its speed was not judged: 2 other threads computing when it "
                                     "was checked");
     struct store_node n4 = get_node("n4", &nodes);
     cr_assert_eq(n4.verdict, NODE_UNKNOWN);
@@ -180,7 +180,7 @@ Test(node_report, a_check_under_load_keeps_the_earlier_figures)
     cr_assert_eq(n1.verdict, NODE_FINE);
     cr_assert_eq(n1.figures.gflops, 100);
     cr_assert_eq(n1.load, 1);
-    cr_assert(strstr(n1.reason, "1 other thread computed"), "%s", n1.reason);
+    cr_assert(strstr(n1.reason, "1 other thread computing"), "%s", n1.reason);
     store_nodes_clear(&nodes);
     struct store_node n4 = get_node("n4", &nodes);
     cr_assert_eq(n4.verdict, NODE_SLOW);
@@ -264,7 +264,7 @@ Test(node_report, missing_data_drain_only_if_another_node_sees_them)
     report_node("n2", 1e9 - 2, 100, "{\"data\": [{\"path\": \"/d\", \"ok\": true}]}");
     judged = report_node("n1", 1e9 - 1, 100, missing);
     cr_assert_eq(judged.verdict, NODE_DRAIN);
-    cr_assert(strstr(judged.reason, "n2 sees them"), "%s", judged.reason);
+    cr_assert(strstr(judged.reason, "n2 has them"), "%s", judged.reason);
 }
 
 Test(node_report, data_seen_by_another_node_count_for_a_day)
@@ -420,7 +420,7 @@ Test(node_report, the_number_of_nodes_is_bounded_and_old_ones_are_replaced)
         cr_assert_eq(check_node(name, now + i), 0, "%s", e.text);
     }
     cr_assert_eq(check_node("new", now), -ERR_CONFLICT);
-    cr_assert(strstr(e.text, "4096 others have reported"), "%s", e.text);
+    cr_assert(strstr(e.text, "4096 other nodes have reported"), "%s", e.text);
     cr_assert_eq(check_node("n7", now + 9e4), 0, "one that is known goes on reporting");
     cr_assert_eq(check_node("new", later), 0, "%s", e.text);
     cr_assert_eq(store_node_list(store, "", -1, &nodes, &e), 0);

@@ -285,7 +285,7 @@ Test(store, a_held_job_is_in_no_queue_and_begins_nothing)
     cr_assert_eq(change_waiting(id, STORE_PRIORITY, 1200), 0, "%s", e.text);
     cr_assert_eq(store_job_get(store, id, &job, &e), 0);
     cr_expect(job.held_at == 1100 && job.priority == 7 && job.estimated_start == 0);
-    cr_expect_str_eq(job.reason, "held until it is released; priority 7, it was 0");
+    cr_expect_str_eq(job.reason, "held until it is released; priority 7, was 0");
     store_job_clear(&job);
     cr_expect_eq(look_up("select json_extract(spec, '$.priority') from job where id = 1"), 7);
     cr_assert_eq(change_waiting(id, STORE_RELEASE, 1250), 0, "%s", e.text);
@@ -1007,7 +1007,7 @@ Test(store, a_state_that_is_not_known_is_refused)
 {
     submit_stored();
     change_and_open("update job set state = 'resting'", ERR_CORRUPT,
-                    "job 1 is in the state \"resting\"");
+                    "job 1 is in the unknown state \"resting\"");
 }
 
 Test(store, only_a_regular_file_is_opened)
