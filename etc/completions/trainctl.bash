@@ -1,8 +1,8 @@
-# bash completion for trainctl: what could stand at the cursor is asked from trainctl itself
+# bash completion for trainctl: candidates are provided by trainctl itself
 
 _trainctl() {
     local words=() word cur line i
-    # bash cuts words at = and : too; put them together again
+    # bash also splits words at = and :; join them again
     for ((i = 1; i <= COMP_CWORD; i++)); do
         word=${COMP_WORDS[i]}
         if [[ ${#words[@]} -gt 0 && ($word == [=:]* || ${words[-1]} == *[=:]) ]]; then
@@ -22,7 +22,7 @@ _trainctl() {
         fi
     done < <("${COMP_WORDS[0]}" __complete "${words[@]}" 2>/dev/null)
     [[ ${#COMPREPLY[@]} -ne 1 || ${COMPREPLY[0]} != *= ]] || compopt -o nospace
-    # of a word that bash has cut only the last piece is replaced
+    # of a word split by bash, only the last piece is replaced
     if [[ $cur == *[=:]* && ($COMP_WORDBREAKS == *=* || $COMP_WORDBREAKS == *:*) ]]; then
         word=${cur%"${cur##*[=:]}"}
         for i in "${!COMPREPLY[@]}"; do COMPREPLY[i]=${COMPREPLY[i]#"$word"}; done

@@ -1,4 +1,4 @@
-# fish completion for trainctl: what could stand at the cursor is asked from trainctl itself
+# fish completion for trainctl: candidates are provided by trainctl itself
 
 function __trainctl_complete
     set -l words (commandline -opc)

@@ -102,7 +102,7 @@ printf 'cut\0here\n' | "$trainctl" note 1 - 2>"$dir/err"
 is $? 2 "a note with a byte that is 0 is refused, not cut"
 is "$("$trainctl" note 1)" "of the first" "neither changes the note"
 exits 2 "a tag that is not UTF-8" tag --add $'good,\xe4' 1
-says "$err" "not UTF-8" "says so"
+says "$err" "not valid UTF-8" "says so"
 is "$("$trainctl" --json show 1 | jq -c .tags)" "[]" "and adds none"
 printf -v states 'succeeded,%.0s' {1..300}
 exits 0 "list with a long filter" list --state "${states}failed" --name none

@@ -87,7 +87,7 @@ chmod 600 "$work/config/traind/token"
 ok "with the token in ~/.config" "$trainctl" list
 for server in http://192.0.2.1:1 http://localhost:x@192.0.2.1:1 http://127.0.0.1@192.0.2.1:1 http://127.evil.example:1 http://localhost.evil.example:1; do
     TRAINCTL_TOKEN=${token[submit]} "$trainctl" --server "$server" list >"$work/out" 2>"$work/err"
-    like "$(cat "$work/err")" 'in the clear' "a token does not go over the network without TLS ($server)"
+    like "$(cat "$work/err")" 'unencrypted' "a token does not go over the network without TLS ($server)"
 done
 unset TRAINCTL_SERVER
 
