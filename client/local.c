@@ -165,7 +165,7 @@ static void local_take_event(struct local *l, enum event_type type)
 static bool local_next_event(struct local *l, struct stream_event *event)
 {
     char path[PATH_MAX];
-    size_t room = 0;
+    size_t capacity = 0;
     long at;
 
     file_path(path, NULL, "%s/events.jsonl", l->attempt_dir);
@@ -173,7 +173,7 @@ static bool local_next_event(struct local *l, struct stream_event *event)
         return false;
     at = ftell(l->events); /* also clears the end-of-file state */
     char *line = NULL;
-    ssize_t bytes = getline(&line, &room, l->events);
+    ssize_t bytes = getline(&line, &capacity, l->events);
     bool whole = bytes > 0 && line[bytes - 1] == '\n';
     if (!whole)
         fseek(l->events, at, SEEK_SET);

@@ -35,9 +35,9 @@ static void logs_print_line_json(const char *text, size_t bytes)
     json_t *words = json_stringn(text, bytes), *line;
 
     if (!words) {
-        size_t room = TEXT_ESCAPE_GROWTH * bytes + 1;
-        char *safe = xmalloc(room);
-        words = json_stringn(safe, text_escape(safe, room, text, bytes, "\t"));
+        size_t capacity = TEXT_ESCAPE_GROWTH * bytes + 1;
+        char *safe = xmalloc(capacity);
+        words = json_stringn(safe, text_escape(safe, capacity, text, bytes, "\t"));
         free(safe);
     }
     line = json_pack("{s:o}", "line", words);
@@ -73,20 +73,20 @@ static void logs_print_lines_json(struct log *log, const char *text, size_t byte
 
 static void logs_print_text(struct log *log, const char *text, size_t bytes)
 {
-    size_t held = strlen(log->rest), all = held + bytes, room = TEXT_ESCAPE_GROWTH * all + 1;
+    size_t held = strlen(log->rest), all = held + bytes, capacity = TEXT_ESCAPE_GROWTH * all + 1;
 
     if (client.json) {
         logs_print_lines_json(log, text, bytes);
         return;
     }
-    char *joined = xmalloc(all + 1), *safe = xmalloc(room);
+    char *joined = xmalloc(all + 1), *safe = xmalloc(capacity);
 
     memcpy(joined, log->rest, held);
     memcpy(joined + held, text, bytes);
     size_t incomplete = bytes ? text_incomplete(joined, all) : 0;
     memcpy(log->rest, joined + all - incomplete, incomplete);
     log->rest[incomplete] = '\0';
-    fwrite(safe, 1, text_escape(safe, room, joined, all - incomplete, "\n\t"), stdout);
+    fwrite(safe, 1, text_escape(safe, capacity, joined, all - incomplete, "\n\t"), stdout);
     free(joined);
     free(safe);
 }

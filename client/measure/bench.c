@@ -23,7 +23,7 @@ static const char *const names[COLUMNS] = {"data_ms", "forward_ms", "backward_ms
 
 struct series {
     double *values[COLUMNS];
-    size_t count, room;
+    size_t count, capacity;
     double last_t, last_batch; /* of eval_progress; 0: none yet */
 };
 
@@ -39,7 +39,7 @@ static bool bench_series_grow(struct series *s)
 
     for (int i = 0; i < COLUMNS; i++)
         arrays[i] = ARRAY(s->values[i]);
-    return arrays_grow(arrays, COLUMNS, s->count, &s->room);
+    return arrays_grow(arrays, COLUMNS, s->count, &s->capacity);
 }
 
 static void bench_series_add_step(struct series *s, const json_t *event)

@@ -74,32 +74,32 @@ static int scale_check_slots(const struct scaling *s, struct error *e)
 {
     int64_t cores = launch_node_slots(s->spec->cluster.smt);
     int64_t threads = s->spec->cluster.threads_per_worker;
-    int64_t most = cores / (threads > 0 ? threads : 1);
+    int64_t max = cores / (threads > 0 ? threads : 1);
 
     for (int i = 0; i < s->count; i++)
-        if (s->workers[i] > most)
+        if (s->workers[i] > max)
             return error_set(
                 e, ERR_INVALID,
                 "--workers: %lld worker%s of %lld thread%s need more than the %lld slot%s "
                 "of this machine: use at most %lld, or --oversubscribe",
                 (long long)s->workers[i], plural(s->workers[i]),
                 (long long)(threads > 0 ? threads : 1), plural(threads > 0 ? threads : 1),
-                (long long)cores, plural(cores), (long long)most);
+                (long long)cores, plural(cores), (long long)max);
     return 0;
 }
 
 static int scale_check_nodes(struct scaling *s, struct error *e)
 {
-    int64_t most = job_spec_names_hosts(s->spec) ? (int64_t)s->spec->cluster.host_count : 0;
+    int64_t max = job_spec_names_hosts(s->spec) ? (int64_t)s->spec->cluster.host_count : 0;
 
     if (s->workers[0] != 1)
         return error_set(e, ERR_USAGE,
                          "--nodes must begin with 1, from which the others are predicted");
     for (int i = 0; i < s->count; i++)
-        if (s->workers[i] > most)
+        if (s->workers[i] > max)
             return error_set(e, ERR_INVALID,
                              "--nodes: the document names %lld host%s in cluster.hosts, not %lld",
-                             (long long)most, plural(most), (long long)s->workers[i]);
+                             (long long)max, plural(max), (long long)s->workers[i]);
     s->per_node = s->spec->cluster.workers_per_node;
     for (int i = 0; i < s->count; i++)
         s->workers[i] *= s->per_node;

@@ -259,7 +259,8 @@ const char *plot_line(struct plot *plot, int i)
     }
     snprintf(first, sizeof first, "%.10g", plot->x.low);
     snprintf(last, sizeof last, "%.10g", plot->x.high);
-    int room = plot->columns - (int)strlen(first);
-    snprintf(line, LINE_BYTES, "%*s%s%*s", plot->gutter + 2, "", first, room > 0 ? room : 0, last);
+    int capacity = plot->columns - (int)strlen(first);
+    snprintf(line, LINE_BYTES, "%*s%s%*s", plot->gutter + 2, "", first, capacity > 0 ? capacity : 0,
+             last);
     return line;
 }

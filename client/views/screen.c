@@ -223,11 +223,11 @@ static int screen_put(int row, int column, int width, int style, const char *col
                         (style & SCREEN_REVERSE ? A_REVERSE : A_NORMAL);
     short pair = 0;
     wchar_t wide[TEXT_MAX];
-    int room = COLS - column;
+    int capacity = COLS - column;
 
-    if (row < 0 || row >= LINES || column < 0 || room <= 0)
+    if (row < 0 || row >= LINES || column < 0 || capacity <= 0)
         return column;
-    int used = screen_fit(text, width < 0 || width > room ? room : width, wide);
+    int used = screen_fit(text, width < 0 || width > capacity ? capacity : width, wide);
     for (size_t i = 0; client.color && color && i < COLOR_COUNT; i++)
         if (strcmp(color, colors[i].name) == 0)
             pair = (short)(i + 1);

@@ -95,16 +95,16 @@ int table_width(const char *text)
     return table_width_of(text, strlen(text));
 }
 
-static void table_cell_set_cut(struct libscols_cell *cell, const char *text, int room)
+static void table_cell_set_cut(struct libscols_cell *cell, const char *text, int width)
 {
     const char *dots = terminal_utf8() ? "…" : "~";
     size_t bytes = 0, length, all = strlen(text);
 
-    if (table_width_of(text, all) <= room) {
+    if (table_width_of(text, all) <= width) {
         scols_cell_set_data(cell, text);
         return;
     }
-    for (int left = room - 1; bytes < all; bytes += length)
+    for (int left = width - 1; bytes < all; bytes += length)
         if ((left -= table_width_of_one(text + bytes, all - bytes, &length)) < 0)
             break;
     char *cut = xasprintf("%.*s%s", (int)bytes, text, dots);
@@ -112,16 +112,16 @@ static void table_cell_set_cut(struct libscols_cell *cell, const char *text, int
     free(cut);
 }
 
-void table_set_cut(struct libscols_line *line, size_t i, const char *text, int room)
+void table_set_cut(struct libscols_line *line, size_t i, const char *text, int width)
 {
-    table_cell_set_cut(scols_line_get_cell(line, i), text, room);
+    table_cell_set_cut(scols_line_get_cell(line, i), text, width);
 }
 
-static size_t table_bytes_in(const char *word, size_t bytes, int room)
+static size_t table_bytes_in(const char *word, size_t bytes, int width)
 {
     size_t fit = 0, length = 0;
 
-    for (int left = room; fit < bytes; fit += length)
+    for (int left = width; fit < bytes; fit += length)
         if ((left -= table_width_of_one(word + fit, bytes - fit, &length)) < 0)
             break;
     if (fit == 0)
@@ -130,12 +130,12 @@ static size_t table_bytes_in(const char *word, size_t bytes, int room)
 }
 
 /* Keeps existing line breaks. */
-void table_set_wrapped(struct libscols_line *line, size_t i, const char *text, int room)
+void table_set_wrapped(struct libscols_line *line, size_t i, const char *text, int width)
 {
     char *wrapped = NULL;
     size_t bytes;
     FILE *out = must_alloc(open_memstream(&wrapped, &bytes));
-    int left = room;
+    int left = width;
 
     while (*text) {
         size_t word = strcspn(text, " \n"), part;
@@ -144,7 +144,7 @@ void table_set_wrapped(struct libscols_line *line, size_t i, const char *text, i
             fprintf(out, "%.*s\n", (int)part, text);
             text += part;
             word -= part;
-            left = room;
+            left = width;
         }
         fwrite(text, 1, word, out);
         left -= table_width_of(text, word);
@@ -153,7 +153,7 @@ void table_set_wrapped(struct libscols_line *line, size_t i, const char *text, i
             break;
         bool ends = *text == '\n' || table_width_of(text + 1, strcspn(text + 1, " \n")) + 1 > left;
         fputc(ends ? '\n' : ' ', out);
-        left = ends ? room : left - 1;
+        left = ends ? width : left - 1;
         text++;
     }
     fclose(out);
@@ -229,13 +229,13 @@ static bool table_fit_is_flexible(const struct fit *fit, size_t i)
     return scols_column_is_trunc(column) || scols_column_is_wrap(column);
 }
 
-static int table_fit_sum(const struct fit *fit, int most)
+static int table_fit_sum(const struct fit *fit, int max)
 {
     int sum = -FIT_BETWEEN;
 
     for (size_t i = 0; i < fit->columns; i++)
         sum += FIT_BETWEEN +
-               (fit->width[i] > most && table_fit_is_flexible(fit, i) ? most : fit->width[i]);
+               (fit->width[i] > max && table_fit_is_flexible(fit, i) ? max : fit->width[i]);
     return sum;
 }
 
@@ -272,45 +272,46 @@ static bool table_fit_hide_spare(struct fit *fit)
     return false;
 }
 
-static void table_fit_column(const struct fit *fit, size_t i, int room)
+static void table_fit_column(const struct fit *fit, size_t i, int width)
 {
     struct libscols_column *column = scols_table_get_column(fit->table, i);
     struct libscols_cell *heading = scols_column_get_header(column);
     const char *words = scols_cell_get_data(heading);
     char *text = xstrdup(words ? words : "");
 
-    table_cell_set_cut(heading, text, room);
+    table_cell_set_cut(heading, text, width);
     free(text);
     for (size_t k = 0; k < fit->lines; k++) {
         struct libscols_line *line = scols_table_get_line(fit->table, k);
         text = xstrdup(table_fit_text(fit, k, i));
-        if (table_width(text) > room)
-            (scols_column_is_wrap(column) ? table_set_wrapped : table_set_cut)(line, i, text, room);
+        if (table_width(text) > width)
+            (scols_column_is_wrap(column) ? table_set_wrapped : table_set_cut)(line, i, text,
+                                                                               width);
         free(text);
     }
 }
 
-void table_fit(struct libscols_table *table, int room)
+void table_fit(struct libscols_table *table, int width)
 {
     struct fit fit = {.table = table,
                       .lines = scols_table_get_nlines(table),
                       .columns = scols_table_get_ncols(table)};
 
-    int most = room > FIT_LEAST ? room : FIT_LEAST;
+    int max = width > FIT_LEAST ? width : FIT_LEAST;
 
     fit.width = xcalloc(fit.columns + 1, sizeof *fit.width);
     for (size_t i = 0; i < fit.columns; i++)
         fit.width[i] = table_fit_width(&fit, i);
-    bool fits = table_fit_sum(&fit, INT_MAX) <= room;
+    bool fits = table_fit_sum(&fit, INT_MAX) <= width;
     if (!fits)
         table_fit_hide_silent(&fit);
-    while (!fits && table_fit_sum(&fit, FIT_FEW) > room && table_fit_hide_spare(&fit))
+    while (!fits && table_fit_sum(&fit, FIT_FEW) > width && table_fit_hide_spare(&fit))
         ;
-    while (!fits && most > FIT_LEAST && table_fit_sum(&fit, most) > room)
-        most--;
+    while (!fits && max > FIT_LEAST && table_fit_sum(&fit, max) > width)
+        max--;
     for (size_t i = 0; !fits && i < fit.columns; i++)
-        if (fit.width[i] > most && table_fit_is_flexible(&fit, i))
-            table_fit_column(&fit, i, most);
+        if (fit.width[i] > max && table_fit_is_flexible(&fit, i))
+            table_fit_column(&fit, i, max);
     free(fit.width);
 }
 

@@ -31,11 +31,11 @@ void table_row(struct libscols_table *table, const char *first, const char *seco
 
 int table_width(const char *text);
 
-void table_set_cut(struct libscols_line *line, size_t i, const char *text, int room);
-void table_set_wrapped(struct libscols_line *line, size_t i, const char *text, int room);
+void table_set_cut(struct libscols_line *line, size_t i, const char *text, int width);
+void table_set_wrapped(struct libscols_line *line, size_t i, const char *text, int width);
 
 /* Limits a table to this width, as far as its flexible columns allow. */
-void table_fit(struct libscols_table *table, int room);
+void table_fit(struct libscols_table *table, int width);
 
 /* Prints to standard output, fitted to a terminal, and frees the table. */
 void table_finish(struct libscols_table *table);

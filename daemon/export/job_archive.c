@@ -17,7 +17,7 @@ static int job_archive_add(struct job_archive_files *files, struct job_archive_f
                            const char *name, struct error *e)
 {
     file.name = xstrdup(name);
-    array_add(files->items, files->count, files->room) =
+    array_add(files->items, files->count, files->capacity) =
         file; /* libarchive takes ownership even on failure */
     return files->count <= JOB_ARCHIVE_FILES
                ? 0

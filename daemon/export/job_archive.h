@@ -22,7 +22,7 @@ struct job_archive_file {
 };
 struct job_archive_files {
     struct job_archive_file *items; /* in archive order */
-    size_t count, room;
+    size_t count, capacity;
     /* For job_archive_add_file: returns -1 with errno on failure. */
     int (*open)(const char *folder, const char *name);
     const char *folder;

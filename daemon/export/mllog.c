@@ -34,7 +34,7 @@ struct mllog {
     const struct store_job *job;
     const json_t *spec, *plan;
     struct line *lines;
-    size_t count, room;
+    size_t count, capacity;
     struct eval *evals;
     size_t eval_count, eval_room;
     double starting;                     /* start of the newest attempt */
@@ -62,7 +62,7 @@ static void mllog_put(struct mllog *m, double t, enum kind kind, const char *key
     size_t at = m->count;
 
     json_decref(json);
-    array_add(m->lines, m->count, m->room) = (struct line){t, at, text};
+    array_add(m->lines, m->count, m->capacity) = (struct line){t, at, text};
 }
 #define PUT(m, t, kind, key, value, metadata) mllog_put(m, t, kind, key, value, metadata, __LINE__)
 

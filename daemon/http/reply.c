@@ -178,12 +178,12 @@ static bool reply_accepts_gzip(const char *accept)
     return false;
 }
 
-static bool reply_deflate(struct reply *r, char *to, size_t room, size_t *bytes)
+static bool reply_deflate(struct reply *r, char *to, size_t capacity, size_t *bytes)
 {
     z_stream z = {.next_in = (unsigned char *)r->body,
                   .avail_in = (unsigned)r->bytes,
                   .next_out = (unsigned char *)to,
-                  .avail_out = (unsigned)room};
+                  .avail_out = (unsigned)capacity};
 
     /* 15 + 16 selects the gzip format; level 1, because a LAN outpaces higher levels. */
     if (deflateInit2(&z, 1, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) != Z_OK)

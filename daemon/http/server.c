@@ -253,13 +253,13 @@ struct download {
     uint64_t from;
 };
 
-static ssize_t server_read_block(void *context, uint64_t position, char *buffer, size_t room)
+static ssize_t server_read_block(void *context, uint64_t position, char *buffer, size_t capacity)
 {
     const struct download *d = context;
 
     if (!tokens_alive(d->tokens, d->token, clock_now()))
         return MHD_CONTENT_READER_END_WITH_ERROR;
-    ssize_t bytes = pread(d->fd, buffer, room, (off_t)(d->from + position));
+    ssize_t bytes = pread(d->fd, buffer, capacity, (off_t)(d->from + position));
     return bytes > 0 ? bytes : MHD_CONTENT_READER_END_WITH_ERROR; /* the file was truncated */
 }
 

@@ -13,7 +13,7 @@ struct thread_pool {
     pthread_mutex_t lock;
     pthread_cond_t change;
     struct pool_task *first, **end;
-    unsigned queued, idle, count, room;
+    unsigned queued, idle, count, capacity;
     bool shut_down;
     pthread_t threads[]; /* (capacity) */
 };
@@ -55,7 +55,7 @@ struct thread_pool *thread_pool_create(unsigned threads)
     pthread_cond_init(&p->change, NULL);
     p->magic = THREAD_POOL_MAGIC;
     p->end = &p->first;
-    p->room = threads;
+    p->capacity = threads;
     return p;
 }
 
@@ -64,7 +64,7 @@ bool thread_pool_submit(struct thread_pool *p, struct pool_task *task)
     assert_object(p, THREAD_POOL_MAGIC);
     pthread_mutex_lock(&p->lock);
     /* A woken thread counts as idle until it has taken a queued task. */
-    if (p->queued >= p->idle && p->count < p->room && !p->shut_down &&
+    if (p->queued >= p->idle && p->count < p->capacity && !p->shut_down &&
         pthread_create(&p->threads[p->count], NULL, thread_pool_run, p) == 0)
         p->count++;
     bool taken = p->count > 0 && !p->shut_down;

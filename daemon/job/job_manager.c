@@ -168,7 +168,7 @@ enum { FD_WAKE, FD_INOTIFY, FD_PROCESSES };
 
 struct manager_loop {
     struct pollfd *fds; /* FD_WAKE, FD_INOTIFY, then one for each active job, in order */
-    size_t room;
+    size_t capacity;
     double events_at; /* monotonic time of the next read of all run directories */
 };
 
@@ -178,7 +178,7 @@ static size_t manager_fill_fds(const struct job_manager *m, struct manager_loop 
 
     for (const struct active_job *a = m->active; a; a = a->next)
         count++;
-    l->fds = must_alloc(array_reserve(l->fds, count, &l->room, sizeof *l->fds));
+    l->fds = must_alloc(array_reserve(l->fds, count, &l->capacity, sizeof *l->fds));
     l->fds[FD_WAKE] = (struct pollfd){.fd = m->wake_fd, .events = POLLIN};
     l->fds[FD_INOTIFY] = (struct pollfd){.fd = m->inotify_fd, .events = POLLIN};
     struct pollfd *fd = l->fds + FD_PROCESSES;

@@ -23,7 +23,7 @@ struct queue_plan {
     struct forecast_span *soonest,
         *likely;  /* spans of running jobs, then of jobs placed in this pass */
     int64_t *ids; /* job id of each span */
-    size_t count, room;
+    size_t count, capacity;
     size_t first_placed;      /* earlier spans are those of jobs running when the pass began */
     int64_t held_by;          /* first job that does not fit; 0: none */
     double held_until;        /* earliest time it can start */
@@ -47,7 +47,7 @@ static void queue_add_span(struct queue_plan *p, int64_t id, int64_t slots, doub
 {
     const struct array arrays[] = {ARRAY(p->soonest), ARRAY(p->likely), ARRAY(p->ids)};
 
-    if (!arrays_grow(arrays, 3, p->count, &p->room))
+    if (!arrays_grow(arrays, 3, p->count, &p->capacity))
         return;
     p->ids[p->count] = id;
     p->soonest[p->count] = (struct forecast_span){slots, soonest};

@@ -126,15 +126,15 @@ int job_check_fits(const struct job_manager *m, const struct job_spec *spec,
 
 void job_check_caps(struct job_manager *m, const struct job_spec *spec, struct problems *problems)
 {
-    int64_t most = job_manager_limits(m).caps.slots,
+    int64_t max = job_manager_limits(m).caps.slots,
             needed = job_slots_needed(spec, job_manager_total_slots(m));
 
-    if (spec->cluster.launcher == JOB_LAUNCHER_SLURM || !most || needed <= most)
+    if (spec->cluster.launcher == JOB_LAUNCHER_SLURM || !max || needed <= max)
         return;
     problems_add(problems, "/cluster/workers_per_node", NULL,
                  "the job takes %lld slots, and one user may take %lld at the same time "
                  "(max_slots_per_user of traind.conf): use fewer workers or threads",
-                 (long long)needed, (long long)most);
+                 (long long)needed, (long long)max);
 }
 
 /* A job in Slurm, or one that does not give a host's slots, has its nodes to itself. */

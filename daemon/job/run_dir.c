@@ -267,7 +267,7 @@ static const char *run_dir_id_list_text(struct id_list *list)
 
 struct survey {
     int64_t *ids; /* of the directories, ascending */
-    size_t count, room, at;
+    size_t count, capacity, at;
     int64_t highest; /* also counts directories being removed */
     struct id_list without_job, without_folder;
 };
@@ -296,7 +296,7 @@ static int run_dir_list_folders(const char *jobs_dir, struct survey *v, struct e
         if (id > v->highest)
             v->highest = id;
         if (!removed)
-            array_add(v->ids, v->count, v->room) = id;
+            array_add(v->ids, v->count, v->capacity) = id;
     }
     if (folder)
         closedir(folder);

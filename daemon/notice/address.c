@@ -55,11 +55,11 @@ static bool address_network_parse(const char *text, size_t length, struct networ
         address_network_map(&v4, n->bytes);
     else if (inet_pton(AF_INET6, copy, n->bytes) != 1)
         return false;
-    long most = is_v4 ? 32 : 128, bits = slash ? strtol(slash + 1, &end, 10) : most;
+    long max = is_v4 ? 32 : 128, bits = slash ? strtol(slash + 1, &end, 10) : max;
     if (slash && (end == slash + 1 || *end || slash[1] == '+' || slash[1] == '-'))
         return false;
     n->bits = (int)bits + (is_v4 ? MAPPED_BITS : 0);
-    return bits >= 0 && bits <= most;
+    return bits >= 0 && bits <= max;
 }
 
 static bool address_bytes(const struct sockaddr *address, unsigned char bytes[16])

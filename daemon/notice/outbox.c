@@ -131,14 +131,14 @@ static struct outbox_notice outbox_read(sqlite3_stmt *row)
     return n;
 }
 
-static int outbox_collect(struct sql *c, sqlite3_stmt *row, size_t most,
-                          struct outbox_notices *list, struct error *e)
+static int outbox_collect(struct sql *c, sqlite3_stmt *row, size_t max, struct outbox_notices *list,
+                          struct error *e)
 {
     int status = 0;
 
     *list = (struct outbox_notices){0};
-    while (list->count < most && (status = sql_row(c, row, e)) > 0)
-        array_add(list->items, list->count, list->room) = outbox_read(row);
+    while (list->count < max && (status = sql_row(c, row, e)) > 0)
+        array_add(list->items, list->count, list->capacity) = outbox_read(row);
     if (status > 0) {
         sql_done(row);
         status = 0;
@@ -173,7 +173,7 @@ static int outbox_next_at(struct sql *c, double now, double *next_at, struct err
     return found < 0 ? found : 0;
 }
 
-int outbox_due(struct store *s, double now, int64_t of_owner, size_t most,
+int outbox_due(struct store *s, double now, int64_t of_owner, size_t max,
                struct outbox_notices *list, double *next_at, struct error *e)
 {
     struct sql *c = sql_read_begin(s);
@@ -183,8 +183,8 @@ int outbox_due(struct store *s, double now, int64_t of_owner, size_t most,
               "by_rule when 0 then owner end order by next_at, id) from notice where id in (select "
               "id from turn) and next_at <= ?1) select " COLUMNS " from due join notice on id = "
               "due_id where place <= ?2 order by place, next_at, id limit ?3",
-        "dii", now, of_owner, (int64_t)most);
-    int status = outbox_collect(c, row, most, list, e);
+        "dii", now, of_owner, (int64_t)max);
+    int status = outbox_collect(c, row, max, list, e);
 
     if (!status)
         status = outbox_next_at(c, now, next_at, e);

@@ -30,7 +30,7 @@ struct outbox_notice {
 };
 struct outbox_notices {
     struct outbox_notice *items;
-    size_t count, room;
+    size_t count, capacity;
 };
 void outbox_notice_clear(struct outbox_notice *n);
 void outbox_notices_clear(struct outbox_notices *list);
@@ -52,7 +52,7 @@ int outbox_add(struct sql *c, const char *database_uuid, const struct outbox_new
 
 /* Lists the oldest waiting notice of each target if it is due: at most of_owner per owner, taking
  * turns, and `max` in total. *next_at: when the next one is due; INFINITY: none. */
-int outbox_due(struct store *s, double now, int64_t of_owner, size_t most,
+int outbox_due(struct store *s, double now, int64_t of_owner, size_t max,
                struct outbox_notices *list, double *next_at, struct error *e);
 
 /* Counts the tests of this owner since t. */

@@ -52,7 +52,7 @@ static int audit_append(sqlite3_stmt *row, void *list, struct error *e)
     struct store_audit_lines *lines = list;
 
     (void)e;
-    array_add(lines->items, lines->count, lines->room) = (struct store_audit_line){
+    array_add(lines->items, lines->count, lines->capacity) = (struct store_audit_line){
         .id = sqlite3_column_int64(row, 0),
         .t = sqlite3_column_double(row, 1),
         .by = sql_text(row, 2),

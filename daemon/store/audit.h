@@ -51,7 +51,7 @@ struct store_audit_line {
 };
 struct store_audit_lines {
     struct store_audit_line *items;
-    size_t count, room;
+    size_t count, capacity;
 };
 struct store_audit_filter {
     int64_t after;      /* only ids below this; 0: from the newest */

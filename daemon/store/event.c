@@ -206,8 +206,8 @@ int store_event_newest(struct store *s, int64_t *id, struct error *e)
     return once_get(s, e, "select coalesce(max(id), 0) from job_event", ":i", id);
 }
 
-int store_event_steps_spread(struct store *s, int64_t job_id, int64_t most,
-                             store_event_visit *visit, void *context, struct error *e)
+int store_event_steps_spread(struct store *s, int64_t job_id, int64_t max, store_event_visit *visit,
+                             void *context, struct error *e)
 {
     int64_t first, last, taken = -1;
     struct sql *c = sql_read_begin(s);
@@ -219,10 +219,10 @@ int store_event_steps_spread(struct store *s, int64_t job_id, int64_t most,
         "i:ii", job_id, &first, &last);
 
     status = status < 0 ? status : 0;
-    for (int64_t i = 0; status == 0 && first <= last && i < most; i++) {
+    for (int64_t i = 0; status == 0 && first <= last && i < max; i++) {
         int64_t from =
-            most > 1 ? first + (int64_t)((double)(last - first) * (double)i / (double)(most - 1))
-                     : first;
+            max > 1 ? first + (int64_t)((double)(last - first) * (double)i / (double)(max - 1))
+                    : first;
         sqlite3_stmt *row = sql_query(
             c, e, EVENTS "where " STORE_OF_JOB " and id >= ? and type = 'step' order by id limit 1",
             "ii", job_id, from > taken ? from : taken + 1);

@@ -38,8 +38,8 @@ int store_event_list(struct store *s, const struct store_event_range *range, jso
                      struct error *e);
 
 /* Visits at most `max` step events, evenly spaced by id, oldest first. */
-int store_event_steps_spread(struct store *s, int64_t job_id, int64_t most,
-                             store_event_visit *visit, void *context, struct error *e);
+int store_event_steps_spread(struct store *s, int64_t job_id, int64_t max, store_event_visit *visit,
+                             void *context, struct error *e);
 
 int store_event_newest(struct store *s, int64_t *id, struct error *e); /* 0: none */
 

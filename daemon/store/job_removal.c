@@ -24,7 +24,7 @@ int store_job_delete(struct store *s, int64_t id, struct error *e)
     return sql_transaction(s, true, c, e, job_delete(c, id, e));
 }
 
-int store_jobs_beyond(struct store *s, int64_t keep, int64_t *ids, size_t most, size_t *count,
+int store_jobs_beyond(struct store *s, int64_t keep, int64_t *ids, size_t max, size_t *count,
                       struct error *e)
 {
     return once_integers(s, ids, count, e,
@@ -34,7 +34,7 @@ int store_jobs_beyond(struct store *s, int64_t keep, int64_t *ids, size_t most, 
                          "state = 'submitted' and job_id is not null) "
                          "order by finished_at desc, id desc "
                          "limit ?1 offset ?2",
-                         "ii", (int64_t)most, keep);
+                         "ii", (int64_t)max, keep);
 }
 
 #define ROWS_AT_A_TIME 100 /* between two checks of the clock; takes about a millisecond */
@@ -93,8 +93,8 @@ int store_leftover_set(struct store *s, int64_t job_id, bool left, struct error 
                     "i", job_id);
 }
 
-int store_leftover_list(struct store *s, int64_t *ids, size_t most, size_t *count, struct error *e)
+int store_leftover_list(struct store *s, int64_t *ids, size_t max, size_t *count, struct error *e)
 {
     return once_integers(s, ids, count, e, "select job_id from leftover order by job_id limit ?",
-                         "i", (int64_t)most);
+                         "i", (int64_t)max);
 }

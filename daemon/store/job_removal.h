@@ -9,7 +9,7 @@ int store_job_delete(struct store *s, int64_t id, struct error *e);
 
 /* Lists ended jobs beyond the newest `keep`, except imported ones and those whose result a sweep
  * still needs. */
-int store_jobs_beyond(struct store *s, int64_t keep, int64_t *ids, size_t most, size_t *count,
+int store_jobs_beyond(struct store *s, int64_t keep, int64_t *ids, size_t max, size_t *count,
                       struct error *e);
 
 /* Deletes rows of the first removed job for about this time, in one transaction. *id is 0 if none
@@ -24,4 +24,4 @@ int store_removal_set(struct store *s, int64_t job_id, bool left, struct error *
  * (daemon/job/run_dir_cleanup.h). */
 int store_leftover_set(struct store *s, int64_t job_id, bool left, struct error *e);
 
-int store_leftover_list(struct store *s, int64_t *ids, size_t most, size_t *count, struct error *e);
+int store_leftover_list(struct store *s, int64_t *ids, size_t max, size_t *count, struct error *e);

@@ -270,7 +270,8 @@ int store_job_list(struct store *s, const struct store_job_filter *filter, struc
     struct sql *c = sql_read_begin(s);
     sqlite3_stmt *row = job_list_query(c, &all, e);
     while ((status = sql_row(c, row, e)) > 0)
-        job_read_row(s, row, filter->documents, &array_add(jobs->items, jobs->count, jobs->room));
+        job_read_row(s, row, filter->documents,
+                     &array_add(jobs->items, jobs->count, jobs->capacity));
     sql_read_end(s, c);
     if (status)
         store_jobs_clear(jobs);
@@ -291,7 +292,7 @@ int store_job_list_ids(struct store *s, const int64_t *ids, size_t count, struct
         sqlite3_stmt *row = sql_query(c, e, "select " BRIEF " from job where id = ?", "i", ids[i]);
         status = sql_row(c, row, e);
         if (status > 0) {
-            job_read_row(s, row, false, &array_add(jobs->items, jobs->count, jobs->room));
+            job_read_row(s, row, false, &array_add(jobs->items, jobs->count, jobs->capacity));
             sql_done(row);
             status = 0;
         }
@@ -339,13 +340,13 @@ int store_job_asked_by(struct store *s, int64_t id, int64_t attempt, char **by, 
                     "ii:s", id, attempt, by);
 }
 
-int store_job_reproduced_by(struct store *s, int64_t id, int64_t *ids, size_t most, size_t *count,
+int store_job_reproduced_by(struct store *s, int64_t id, int64_t *ids, size_t max, size_t *count,
                             struct error *e)
 {
     return once_integers(s, ids, count, e,
                          "select id from job indexed by job_reproduces where "
                          "json_extract(spec, '$.reproduces') = ?1 order by id limit ?2",
-                         "ii", id, (int64_t)most);
+                         "ii", id, (int64_t)max);
 }
 
 int store_job_count(struct store *s, unsigned states, int64_t *count, struct error *e)

@@ -46,7 +46,7 @@ bool store_job_cancel_asked(const struct store_job *job);
 
 struct store_jobs {
     struct store_job *items;
-    size_t count, room;
+    size_t count, capacity;
 };
 void store_jobs_clear(struct store_jobs *jobs);
 
@@ -112,7 +112,7 @@ int store_job_list_ids(struct store *s, const int64_t *ids, size_t count, struct
                        struct error *e);
 
 /* Lists the jobs whose document reproduces this job. */
-int store_job_reproduced_by(struct store *s, int64_t id, int64_t *ids, size_t most, size_t *count,
+int store_job_reproduced_by(struct store *s, int64_t id, int64_t *ids, size_t max, size_t *count,
                             struct error *e);
 
 /* Gets who last requested a change of this attempt, or NULL. The caller frees *by. */

@@ -274,7 +274,7 @@ _Static_assert(STORE_SORT_NAME == 1 && STORE_SORT_TIME == 6 && STORE_SORT_BEST_T
 
 static void search_append_group(struct store_groups *groups, sqlite3_stmt *row)
 {
-    struct store_group *g = &array_add(groups->items, groups->count, groups->room);
+    struct store_group *g = &array_add(groups->items, groups->count, groups->capacity);
     bool evaluated = sqlite3_column_type(row, 11) != SQLITE_NULL;
     *g = (struct store_group){
         .value = sql_text(row, 0),

@@ -22,7 +22,7 @@ struct store_group {
 };
 struct store_groups {
     struct store_group *items;
-    size_t count, room;
+    size_t count, capacity;
     int64_t total; /* number of groups, including those beyond the limit */
 };
 

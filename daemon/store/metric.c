@@ -233,7 +233,7 @@ int store_metric_parts(struct store *s, int64_t job_id, int64_t from_step, int64
 }
 
 int store_metric_ends(struct store *s, int64_t job_id, int64_t from_step, int64_t to_step,
-                      int64_t most, struct store_metric_ends *ends, struct error *e)
+                      int64_t max, struct store_metric_ends *ends, struct error *e)
 {
     *ends = (struct store_metric_ends){0};
     return once_get(
@@ -242,7 +242,7 @@ int store_metric_ends(struct store *s, int64_t job_id, int64_t from_step, int64_
         " and step >= ?2 and step <= ?3 limit ?4 + 1)), "
         "(select min(step) from step_metric where " STORE_OF_JOB " and step >= ?2 and step <= ?3), "
         "(select max(step) from step_metric where " STORE_OF_JOB " and step >= ?2 and step <= ?3)",
-        "iiii:iii", job_id, from_step, to_step, most, &ends->rows, &ends->first_step,
+        "iiii:iii", job_id, from_step, to_step, max, &ends->rows, &ends->first_step,
         &ends->last_step);
 }
 
@@ -308,8 +308,8 @@ int store_eval_list(struct store *s, int64_t job_id, json_t **evals, struct erro
                      "i", job_id);
 }
 
-int store_jobs_trained_since(struct store *s, double since, int64_t most,
-                             struct store_trained *jobs, size_t *count, struct error *e)
+int store_jobs_trained_since(struct store *s, double since, int64_t max, struct store_trained *jobs,
+                             size_t *count, struct error *e)
 {
     struct sql *c = sql_read_begin(s);
     sqlite3_stmt *row = sql_query(c, e,
@@ -318,7 +318,7 @@ int store_jobs_trained_since(struct store *s, double since, int64_t most,
                                   "where started_at is not null and global_batch > 0 "
                                   "and coalesce(imported_attempts, -1) < attempt "
                                   "and step > 0 and (finished_at is null or finished_at >= ?)",
-                                  "id", most, since);
+                                  "id", max, since);
     int status;
 
     *count = 0;

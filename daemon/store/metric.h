@@ -12,8 +12,8 @@
 struct store_trained {
     int64_t id, global_batch;
 };
-int store_jobs_trained_since(struct store *s, double since, int64_t most,
-                             struct store_trained *jobs, size_t *count, struct error *e);
+int store_jobs_trained_since(struct store *s, double since, int64_t max, struct store_trained *jobs,
+                             size_t *count, struct error *e);
 
 /* Gets the mean images per second of the steps up to the job's current step. NAN: none, or run_stop
  * of this attempt reports it. */
@@ -48,7 +48,7 @@ struct store_metric_ends {
     int64_t first_step, last_step;
 };
 int store_metric_ends(struct store *s, int64_t job_id, int64_t from_step, int64_t to_step,
-                      int64_t most, struct store_metric_ends *ends, struct error *e);
+                      int64_t max, struct store_metric_ends *ends, struct error *e);
 
 /* Like store_metric_ends_between, from the first step that ended at t or later; rows is 0 or 1. */
 int store_metric_ends_since(struct store *s, int64_t job_id, double t,

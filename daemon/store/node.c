@@ -169,7 +169,7 @@ static int node_append(sqlite3_stmt *row, void *list, struct error *e)
     struct store_nodes *nodes = list;
 
     (void)e;
-    array_add(nodes->items, nodes->count, nodes->room) = node_read(row);
+    array_add(nodes->items, nodes->count, nodes->capacity) = node_read(row);
     return 0;
 }
 
@@ -177,13 +177,13 @@ static int node_append(sqlite3_stmt *row, void *list, struct error *e)
     "select name, kind, cores, partition, gflops, memory_gb_per_sec, clock_ghz, verdict, reason, " \
     "checked_at, load"
 
-int store_node_list(struct store *s, const char *after, int64_t most, struct store_nodes *nodes,
+int store_node_list(struct store *s, const char *after, int64_t max, struct store_nodes *nodes,
                     struct error *e)
 {
     *nodes = (struct store_nodes){0};
     int status = once_each(s, node_append, nodes, e,
                            NODE_COLUMNS ", null from node where name > ? order by name limit ?",
-                           "si", after, most);
+                           "si", after, max);
     if (status)
         store_nodes_clear(nodes);
     return status;
@@ -247,7 +247,7 @@ static int node_add_check(sqlite3_stmt *row, void *nodes, struct error *e)
     return 0;
 }
 
-int store_node_history(struct store *s, const char *first, const char *last, int64_t most,
+int store_node_history(struct store *s, const char *first, const char *last, int64_t max,
                        json_t *nodes, struct error *e)
 {
     return once_each(s, node_add_check, nodes, e,
@@ -255,7 +255,7 @@ int store_node_history(struct store *s, const char *first, const char *last, int
                      "k.verdict, k.reason, k.load, k.node from node n join node_check k on k.id in "
                      "(select id from node_check where node = n.name order by t desc, id desc "
                      "limit ?) where n.name between ? and ? order by k.node, k.t desc, k.id desc",
-                     "iss", most, first, last);
+                     "iss", max, first, last);
 }
 
 struct node_figures_list {
@@ -273,7 +273,7 @@ static int node_add_figures(sqlite3_stmt *row, void *list, struct error *e)
 }
 
 int store_node_fine(struct store *s, const char *node, double before, struct node_figures *figures,
-                    size_t most, size_t *count, struct error *e)
+                    size_t max, size_t *count, struct error *e)
 {
     struct node_figures_list list = {figures, count};
 
@@ -282,12 +282,12 @@ int store_node_fine(struct store *s, const char *node, double before, struct nod
         s, node_add_figures, &list, e,
         "select gflops, memory_gb_per_sec, clock_ghz from node_check where node = ? "
         "and verdict = 'fine' and gflops is not null and t < ? order by t desc limit ?",
-        "sdi", node, before, (int64_t)most);
+        "sdi", node, before, (int64_t)max);
 }
 
 /* Uses the index node_by_kind only. */
 int store_node_peers(struct store *s, const char *node, const char *kind, int64_t cores,
-                     double after, struct node_figures *figures, size_t most, size_t *count,
+                     double after, struct node_figures *figures, size_t max, size_t *count,
                      struct error *e)
 {
     struct node_figures_list list = {figures, count};
@@ -297,7 +297,7 @@ int store_node_peers(struct store *s, const char *node, const char *kind, int64_
                      "select gflops, memory_gb_per_sec, null from node where kind = ? and "
                      "cores = ? and checked_at > ? and verdict in ('fine', 'slow') and name <> ? "
                      "order by checked_at desc limit ?",
-                     "sidsi", kind, cores, after, node, (int64_t)most);
+                     "sidsi", kind, cores, after, node, (int64_t)max);
 }
 
 int store_node_refusal(struct store *s, int64_t job_id, double since, char **words, struct error *e)

@@ -36,12 +36,12 @@ struct store_node {
 };
 struct store_nodes {
     struct store_node *items;
-    size_t count, room;
+    size_t count, capacity;
 };
 void store_nodes_clear(struct store_nodes *nodes);
 
 /* Lists nodes by name, starting after `after` ("": from the first); max -1: all. Omits reports. */
-int store_node_list(struct store *s, const char *after, int64_t most, struct store_nodes *nodes,
+int store_node_list(struct store *s, const char *after, int64_t max, struct store_nodes *nodes,
                     struct error *e);
 
 /* Gets a node with its report; an empty list if it is unknown. */
@@ -54,7 +54,7 @@ int store_node_sums(struct store *s, const char *own, int64_t slots, double chec
 
 /* Lists the figures of other fine and slow nodes of the same kind, newest check first. */
 int store_node_peers(struct store *s, const char *node, const char *kind, int64_t cores,
-                     double after, struct node_figures *figures, size_t most, size_t *count,
+                     double after, struct node_figures *figures, size_t max, size_t *count,
                      struct error *e);
 
 /* Gets another node that reported the same data later than `after`, or NULL. The caller frees
@@ -78,12 +78,12 @@ int store_node_check(struct store *s, const struct store_node_check *check, doub
 /* Appends up to `max` checks of each node in [first, last], newest first, to "history" of its
  * object in nodes: {"t", "phase", "job", "gflops", "memory_gb_per_sec", "clock_ghz", "load",
  * "verdict", "reason"}. */
-int store_node_history(struct store *s, const char *first, const char *last, int64_t most,
+int store_node_history(struct store *s, const char *first, const char *last, int64_t max,
                        json_t *nodes, struct error *e);
 
 /* Lists the figures of the node's fine checks before a time, newest first. */
 int store_node_fine(struct store *s, const char *node, double before, struct node_figures *figures,
-                    size_t most, size_t *count, struct error *e);
+                    size_t max, size_t *count, struct error *e);
 
 /* Gets "node n1: why" for the newest prolog of this job that drained its node, or NULL. The caller
  * frees it. */

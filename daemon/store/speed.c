@@ -43,7 +43,7 @@ int store_speed_add(struct store *s, const struct store_speed *speed,
 }
 
 int store_speed_find(struct store *s, const char *key, const char *cpu, const char *by,
-                     struct plan_sample *samples, size_t most, size_t *count, struct error *e)
+                     struct plan_sample *samples, size_t max, size_t *count, struct error *e)
 {
     struct sql *c = sql_read_begin(s);
     sqlite3_stmt *row = sql_query(
@@ -55,7 +55,7 @@ int store_speed_find(struct store *s, const char *key, const char *cpu, const ch
     int status = 0;
 
     *count = 0;
-    while (*count < most && (status = sql_row(c, row, e)) > 0) {
+    while (*count < max && (status = sql_row(c, row, e)) > 0) {
         samples[*count] = (struct plan_sample){
             .workers = sqlite3_column_int64(row, 0),
             .batch = sqlite3_column_int64(row, 1),
@@ -77,7 +77,7 @@ int store_job_set_forecast(struct store *s, int64_t id, const char *forecast, st
                     forecast);
 }
 
-int store_forecast_each(struct store *s, int64_t most,
+int store_forecast_each(struct store *s, int64_t max,
                         void (*visit)(void *context, const char *forecast), void *context,
                         struct error *e)
 {
@@ -85,7 +85,7 @@ int store_forecast_each(struct store *s, int64_t most,
     sqlite3_stmt *row = sql_query(c, e,
                                   "select forecast from job where forecast is not null "
                                   "and imported_attempts is null order by id desc limit ?",
-                                  "i", most);
+                                  "i", max);
     int status;
 
     while ((status = sql_row(c, row, e)) > 0)

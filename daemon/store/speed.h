@@ -21,11 +21,11 @@ int store_speed_add(struct store *s, const struct store_speed *speed,
 /* Lists the speeds usable for plans of this user, newest first, without implausible ones
  * (speed_sample_is_sound). */
 int store_speed_find(struct store *s, const char *key, const char *cpu, const char *by,
-                     struct plan_sample *samples, size_t most, size_t *count, struct error *e);
+                     struct plan_sample *samples, size_t max, size_t *count, struct error *e);
 
 /* forecast: JSON text. */
 int store_job_set_forecast(struct store *s, int64_t id, const char *forecast, struct error *e);
 /* Visits the newest `max` forecasts, except those of imported jobs. */
-int store_forecast_each(struct store *s, int64_t most,
+int store_forecast_each(struct store *s, int64_t max,
                         void (*visit)(void *context, const char *forecast), void *context,
                         struct error *e);

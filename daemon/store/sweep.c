@@ -148,7 +148,7 @@ static int sweep_read_trials(struct sql *c, struct store_sweep *sweep, struct er
     int status;
 
     while ((status = sql_row(c, row, e)) > 0)
-        array_add(sweep->trials, sweep->count, sweep->room) = (struct store_trial){
+        array_add(sweep->trials, sweep->count, sweep->capacity) = (struct store_trial){
             .rung = sqlite3_column_int64(row, 0),
             .number = sqlite3_column_int64(row, 1),
             .point = sql_text(row, 2),
@@ -185,21 +185,21 @@ int store_sweep_get(struct store *s, int64_t id, struct store_sweep *sweep, stru
     return status;
 }
 
-int store_sweep_ids(struct store *s, bool running, int64_t after, int64_t *ids, size_t most,
+int store_sweep_ids(struct store *s, bool running, int64_t after, int64_t *ids, size_t max,
                     size_t *count, struct error *e)
 {
     return once_integers(
         s, ids, count, e,
         "select id from sweep where (?1 = 0 or state = 'running') and (?3 = 0 or id < ?3) "
         "order by id desc limit ?2",
-        "iii", (int64_t)running, (int64_t)most, after);
+        "iii", (int64_t)running, (int64_t)max, after);
 }
 
-int store_sweep_ending(struct store *s, int64_t *ids, size_t most, size_t *count, struct error *e)
+int store_sweep_ending(struct store *s, int64_t *ids, size_t max, size_t *count, struct error *e)
 {
     return once_integers(s, ids, count, e,
                          "select id from sweep where state <> 'running' and exists "
                          "(select 1 from sweep_trial where sweep_id = sweep.id and "
                          "sweep_trial.state = 'submitted') order by id limit ?",
-                         "i", (int64_t)most);
+                         "i", (int64_t)max);
 }

@@ -25,7 +25,7 @@ struct store_sweep {
     int64_t train_images, eval_images;
     double created_at, finished_at; /* NAN: not yet */
     struct store_trial *trials;     /* ordered by rung and number */
-    size_t count, room;
+    size_t count, capacity;
 };
 void store_sweep_clear(struct store_sweep *sweep); /* frees its contents */
 
@@ -45,7 +45,7 @@ int store_sweep_set_trial(struct store *s, int64_t id, const struct store_trial 
 int store_sweep_end(struct store *s, int64_t id, const char *state, double now, struct error *e);
 int store_sweep_get(struct store *s, int64_t id, struct store_sweep *sweep, struct error *e);
 /* Lists sweeps, newest first; only ids below `after` unless that is 0. */
-int store_sweep_ids(struct store *s, bool running, int64_t after, int64_t *ids, size_t most,
+int store_sweep_ids(struct store *s, bool running, int64_t after, int64_t *ids, size_t max,
                     size_t *count, struct error *e);
 /* Lists ended sweeps with submitted trials, whose jobs still have to be cancelled. */
-int store_sweep_ending(struct store *s, int64_t *ids, size_t most, size_t *count, struct error *e);
+int store_sweep_ending(struct store *s, int64_t *ids, size_t max, size_t *count, struct error *e);

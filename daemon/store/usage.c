@@ -44,7 +44,7 @@ int store_usage_end(struct sql *c, int64_t job_id, double now, struct error *e)
                    "ii", job_id, (int64_t)(now / BIN_SECONDS) - KEPT_BINS);
 }
 
-int store_usage_check_queued(struct sql *c, const char *submitted_by, int64_t most, struct error *e)
+int store_usage_check_queued(struct sql *c, const char *submitted_by, int64_t max, struct error *e)
 {
     int64_t queued;
     int status = sql_one(c, e,
@@ -52,14 +52,14 @@ int store_usage_check_queued(struct sql *c, const char *submitted_by, int64_t mo
                              "job.submitted_by") " = coalesce(?1, '')",
                          "s:i", submitted_by, &queued);
 
-    if (status < 0 || queued < most)
+    if (status < 0 || queued < max)
         return status < 0 ? status : 0;
     return error_set(
         e, ERR_TOO_MANY,
         "%s has %lld queued job%s, and max_queued_per_user of traind.conf is %lld: wait "
         "until one has started, or cancel one",
         submitted_by ? submitted_by : "users without a token", (long long)queued, plural(queued),
-        (long long)most);
+        (long long)max);
 }
 
 static struct store_use *usage_row(struct store_uses *uses, const char *user)
@@ -67,7 +67,7 @@ static struct store_use *usage_row(struct store_uses *uses, const char *user)
     for (size_t i = 0; i < uses->count; i++)
         if (strcmp(uses->items[i].user, user) == 0)
             return &uses->items[i];
-    struct store_use *added = &array_add(uses->items, uses->count, uses->room);
+    struct store_use *added = &array_add(uses->items, uses->count, uses->capacity);
     *added = (struct store_use){.user = xstrdup(user)};
     return added;
 }

@@ -15,7 +15,7 @@ struct store_use {
 };
 struct store_uses {
     struct store_use *items; /* ordered by name */
-    size_t count, room;
+    size_t count, capacity;
     double slot_seconds; /* sum over all users */
 };
 int store_usage(struct store *s, double now, double half_life_seconds, struct store_uses *uses,
@@ -31,5 +31,4 @@ int store_usage_user(struct store *s, const char *submitted_by, char **user, str
 int store_usage_end(struct sql *c, int64_t job_id, double now, struct error *e);
 
 /* ERR_TOO_MANY: the user has `max` queued jobs already. */
-int store_usage_check_queued(struct sql *c, const char *submitted_by, int64_t most,
-                             struct error *e);
+int store_usage_check_queued(struct sql *c, const char *submitted_by, int64_t max, struct error *e);

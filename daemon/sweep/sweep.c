@@ -35,7 +35,7 @@
 static atomic_bool some_end = true;
 
 static struct {
-    int room;        /* jobs that may still be submitted */
+    int capacity;    /* jobs that may still be submitted */
     bool slurm_away; /* Slurm did not answer */
 } sweep_look;
 
@@ -111,7 +111,7 @@ static void sweep_fill_trials(struct job_manager *m, const json_t *d,
                          (long long)i);
             return;
         }
-        struct store_trial *t = &array_add(sweep->trials, sweep->count, sweep->room);
+        struct store_trial *t = &array_add(sweep->trials, sweep->count, sweep->capacity);
         sweep_fill_trial(m, d, permit, 0, i, t, &own);
         sweep_add_problems(problems, &own, t);
         problems_clear(&own);
@@ -416,7 +416,7 @@ static int sweep_submit_trial(struct job_manager *m, const struct store_sweep *s
         struct job_submission submission = {spec, plan, key, "sweep", who};
         status = job_submit(m, &submission, &problems, &t->job_id, NULL, e);
     }
-    sweep_look.room--;
+    sweep_look.capacity--;
     sweep_look.slurm_away = sweep_look.slurm_away || status == -(int)ERR_UNREACHABLE;
     if (!status) {
         sweep_set_state(t, "submitted"); /* stored together with its job */
@@ -498,10 +498,10 @@ static int sweep_promote(struct job_manager *m, const struct store_sweep *sweep,
         measured += order[i]->rung == rung && !isnan(order[i]->metric);
     }
     *ended = sweep_budget(d, rung + 1) <= 0 || measured == 0;
-    size_t most = *ended ? 0 : (size_t)ceil((double)in_rung / eta);
-    for (size_t i = 0; i < measured && i < most; i++)
+    size_t max = *ended ? 0 : (size_t)ceil((double)in_rung / eta);
+    for (size_t i = 0; i < measured && i < max; i++)
         sweep_fill_trial(m, d, NULL, rung + 1, order[i]->number,
-                         &array_add(next.trials, next.count, next.room), &problems);
+                         &array_add(next.trials, next.count, next.capacity), &problems);
     if (!*ended)
         status =
             store_sweep_add_trials(job_manager_store(m), sweep->id, next.trials, next.count, e);
@@ -514,7 +514,7 @@ static int sweep_promote(struct job_manager *m, const struct store_sweep *sweep,
 static int sweep_go_on(struct job_manager *m, struct store_sweep *sweep, struct error *e)
 {
     int64_t active = 0, waiting = 0;
-    int64_t most = json_get_integer(sweep->document, "concurrency", 0);
+    int64_t max = json_get_integer(sweep->document, "concurrency", 0);
     bool ended = false;
     int status = 0;
 
@@ -526,7 +526,7 @@ static int sweep_go_on(struct job_manager *m, struct store_sweep *sweep, struct 
     for (size_t i = 0; !status && i < sweep->count; i++) {
         if (!sweep_has_state(&sweep->trials[i], "waiting"))
             continue;
-        if (active < most && sweep_look.room > 0)
+        if (active < max && sweep_look.capacity > 0)
             status = sweep_submit_trial(m, sweep, &sweep->trials[i], e);
         active += sweep_has_state(&sweep->trials[i], "submitted");
         waiting += sweep_has_state(&sweep->trials[i], "waiting");
@@ -571,15 +571,15 @@ static bool sweeps_visit_running(struct job_manager *m, sweep_visit *visit)
 
 double sweeps_go_on(struct job_manager *m)
 {
-    sweep_look.room = SUBMITTED_A_LOOK;
+    sweep_look.capacity = SUBMITTED_A_LOOK;
     sweep_look.slurm_away = false;
     bool fine = sweeps_visit_running(m, sweep_go_on);
     if (atomic_exchange(&some_end, false))
         fine = sweeps_cancel_rest(m) && fine;
-    return sweep_look.room <= 0    ? 0
-           : sweep_look.slurm_away ? AWAY_SECONDS
-           : fine                  ? INFINITY
-                                   : AGAIN_SECONDS;
+    return sweep_look.capacity <= 0 ? 0
+           : sweep_look.slurm_away  ? AWAY_SECONDS
+           : fine                   ? INFINITY
+                                    : AGAIN_SECONDS;
 }
 
 /* Early stopping. A running trial is compared with the others of its rung, running or ended, at its

@@ -34,7 +34,7 @@ struct tokens {
     pthread_mutex_t mutex;
     char *path;
     struct token *items;
-    size_t count, room;
+    size_t count, capacity;
     int64_t next;
 };
 
@@ -53,7 +53,7 @@ static void token_hash_of(const char *text, unsigned char hash[HASH_BYTES])
 
 static struct token *tokens_append(struct tokens *t)
 {
-    t->items = must_alloc(array_grow(t->items, t->count, &t->room, sizeof *t->items));
+    t->items = must_alloc(array_grow(t->items, t->count, &t->capacity, sizeof *t->items));
     return memset(&t->items[t->count], 0, sizeof *t->items);
 }
 

@@ -39,7 +39,7 @@ static void nodes_add_this_machine(struct store_nodes *nodes, const char *own)
 {
     char cpu[SPEED_CPU_BYTES];
     struct store_node *grown =
-        must_alloc(array_grow(nodes->items, nodes->count, &nodes->room, sizeof *grown));
+        must_alloc(array_grow(nodes->items, nodes->count, &nodes->capacity, sizeof *grown));
     size_t at = nodes->count;
 
     nodes->items = grown;

@@ -59,7 +59,7 @@ static void images_append(struct images_by_step *seen, int64_t first_step, int64
     int64_t before = last ? last->before + (first_step - last->first_step) * last->batch : 0;
 
     if (!last || last->batch != batch)
-        array_add(seen->parts, seen->count, seen->room) =
+        array_add(seen->parts, seen->count, seen->capacity) =
             (struct images_part){first_step, before, batch};
 }
 

@@ -17,7 +17,7 @@ struct images_part {
 };
 struct images_by_step {
     struct images_part *parts;
-    size_t count, room;
+    size_t count, capacity;
 };
 
 /* Empty if there are no steps. Free with images_by_step_clear. */

@@ -200,11 +200,11 @@ static void *streams_run(void *context)
 
 /* ---------------------------------------------------------------- sending */
 
-static size_t stream_send_pending(struct stream *s, char *buffer, size_t room)
+static size_t stream_send_pending(struct stream *s, char *buffer, size_t capacity)
 {
     size_t bytes = s->pending.bytes - s->pending_from;
 
-    bytes = bytes < room ? bytes : room;
+    bytes = bytes < capacity ? bytes : capacity;
     memcpy(buffer, s->pending.data + s->pending_from, bytes);
     s->pending_from += bytes;
     if (s->pending_from == s->pending.bytes) {
@@ -216,13 +216,13 @@ static size_t stream_send_pending(struct stream *s, char *buffer, size_t room)
 
 /* Copies as many whole events as fit; an event larger than the buffer becomes pending. Requires the
  * lock. */
-static size_t stream_send_from_ring(struct stream *s, char *buffer, size_t room)
+static size_t stream_send_from_ring(struct stream *s, char *buffer, size_t capacity)
 {
     const struct stream_ring *ring = s->all->ring;
     const struct ring_event *event = ring_find(ring, s->after, s->job_id);
     size_t bytes = 0;
 
-    for (; event && bytes + event->bytes <= room; event = ring_next(ring, event, s->job_id)) {
+    for (; event && bytes + event->bytes <= capacity; event = ring_next(ring, event, s->job_id)) {
         memcpy(buffer + bytes, ring->text + event->at, event->bytes);
         bytes += event->bytes;
         s->after = event->id;
@@ -273,12 +273,13 @@ static int stream_read_page(struct stream *s, int64_t head)
 }
 
 /* Sends a heartbeat if it is due, otherwise suspends the connection. Requires the lock. */
-static ssize_t stream_read_idle(struct stream *s, char *buffer, size_t room, double now)
+static ssize_t stream_read_idle(struct stream *s, char *buffer, size_t capacity, double now)
 {
     if (now - s->sent_at >= (double)s->all->limits.heartbeat_seconds) {
-        int bytes = snprintf(buffer, room, "event: heartbeat\ndata: {\"t\":%.3f}\n\n", clock_now());
+        int bytes =
+            snprintf(buffer, capacity, "event: heartbeat\ndata: {\"t\":%.3f}\n\n", clock_now());
         s->sent_at = now;
-        return bytes > 0 && (size_t)bytes < room ? bytes : 0;
+        return bytes > 0 && (size_t)bytes < capacity ? bytes : 0;
     }
     s->waiting = true;
     MHD_suspend_connection(s->connection);
@@ -286,16 +287,16 @@ static ssize_t stream_read_idle(struct stream *s, char *buffer, size_t room, dou
 }
 
 /* Requires the lock; releases it while reading the store. */
-static ssize_t stream_send_some(struct stream *s, char *buffer, size_t room)
+static ssize_t stream_send_some(struct stream *s, char *buffer, size_t capacity)
 {
     struct streams *all = s->all;
     size_t bytes = 0;
 
     while (!all->stopping && !s->left && !s->refused) {
         if (s->pending.data)
-            bytes = stream_send_pending(s, buffer, room);
+            bytes = stream_send_pending(s, buffer, capacity);
         else if (s->after >= all->ring->base)
-            bytes = stream_send_from_ring(s, buffer, room);
+            bytes = stream_send_from_ring(s, buffer, capacity);
         if (bytes) {
             s->sent_at = clock_monotonic();
             return (ssize_t)bytes;
@@ -303,7 +304,7 @@ static ssize_t stream_send_some(struct stream *s, char *buffer, size_t room)
         if (s->pending.data)
             continue;
         if (s->after >= all->ring->base)
-            return stream_read_idle(s, buffer, room, clock_monotonic());
+            return stream_read_idle(s, buffer, capacity, clock_monotonic());
         int64_t head = all->ring->head;
         pthread_mutex_unlock(&all->lock);
         int status = stream_read_page(s, head);
@@ -314,14 +315,14 @@ static ssize_t stream_send_some(struct stream *s, char *buffer, size_t room)
     return s->left ? MHD_CONTENT_READER_END_WITH_ERROR : MHD_CONTENT_READER_END_OF_STREAM;
 }
 
-static ssize_t stream_read(void *context, uint64_t position, char *buffer, size_t room)
+static ssize_t stream_read(void *context, uint64_t position, char *buffer, size_t capacity)
 {
     struct stream *s = context;
 
     assert_object(s, STREAM_MAGIC);
     (void)position;
     pthread_mutex_lock(&s->all->lock);
-    ssize_t bytes = stream_send_some(s, buffer, room);
+    ssize_t bytes = stream_send_some(s, buffer, capacity);
     pthread_mutex_unlock(&s->all->lock);
     return bytes;
 }
