@@ -158,7 +158,7 @@ outlive_allocation() {
     fi
     ok "it goes on in another allocation" within $long attempt_is 2
     like "$(sql "select json_extract(body, '\$.reason') from job_event where job_id = $id and type = 'state' and json_extract(body, '\$.state') = 'queued'")" \
-        "^the time of Slurm's job [0-9]+ was over after step [0-9]+; continues in another allocation" "and gives the reason"
+        "^Slurm's job [0-9]+ reached its time limit after step [0-9]+; continues in another allocation" "and gives the reason"
     is "$(job "$id" restarts)" 0 "which is no restart"
 }
 # While the job trains, in whatever attempt that is by now.

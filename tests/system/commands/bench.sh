@@ -30,7 +30,7 @@ like "$output" '^images/s +[0-9.]+' "which has images/s"
 like "$output" '^speed of SGEMM +[0-9.]+ x  +[0-9.]+ GFLOP/s, SGEMM on the same cores' "and its ratio to SGEMM"
 
 bench --image-size 32 --batch 2 --workers 1 --threads $(($(nproc) + 1)) --steps 1
-like "$output" "warning: $(($(nproc) + 1)) threads share $(nproc) cores?, so the figures mean little" "more threads than cores are reported"
+like "$output" "warning: $(($(nproc) + 1)) threads share $(nproc) cores?, so the results are unreliable" "more threads than cores are reported"
 
 # In a /dev/shm of its own, as other tests' ranks share memory too.
 if unshare --mount true 2>/dev/null; then

@@ -44,13 +44,13 @@ predict --node-speed 79 --nodes 64,128,256,512 --deadline 3h "$work/s.json"
 like "$output" 'choice: 256 nodes with a global batch of 24,576$' \
     "a deadline chooses the cheapest that keeps to it by the worse end of its band"
 predict --node-speed 79 --nodes 64,128,256,512 --deadline 10min "$work/s.json"
-like "$output" 'none of these keeps to the deadline' "or says that there is none"
+like "$output" 'no candidate meets the deadline' "or says that there is none"
 predict --node-speed 79 --nodes 1,16,64,256 --budget 480 --json "$work/s.json"
 is "$(jq '.choice.nodes as $n | [.points[] | select(.nodes == $n)][0].node_hours.value <= 480' <<<"$output")" true "a budget is kept to"
 predict --node-speed 79 --nodes 16,600,1024 --to-target --json "$work/s.json"
 is "$(jq '.points[0].epochs.value > 33 and .points[0].epochs.value < 37 and .points[1].epochs.value > .points[0].epochs.value + 30' <<<"$output")" \
     true "--to-target: larger batches need more epochs"
-like "$(jq -r '.points[2].problem' <<<"$output")" '98304 is beyond the largest' "and nothing is reported beyond the published batches"
+like "$(jq -r '.points[2].problem' <<<"$output")" '98304 exceeds the largest' "and nothing is reported beyond the published batches"
 
 predict --node-speed 79 --hop-us 1e6 --nodes 16,64,256,512 --target 75.9 "$work/s.json"
 like "$output" 'more than [0-9]+ nodes hardly help, as larger batches need more epochs' \

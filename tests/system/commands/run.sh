@@ -43,9 +43,9 @@ like "$out" '^time to train +[0-9.]+ s$' "its time"
 like "$out" "^run directory +$work/first$" "its folder has its name"
 is "$(jq -r .status first/result.json) $(ls first/checkpoints | tail -n 1)" "success step-00000006" "which holds its result and its weights"
 exits 1 "once more" job.json
-like "$err" "first has a run of this job: .*--resume, .*--run-dir" "is refused with a remedy"
+like "$err" "first contains a run of this job: .*--resume, .*--run-dir" "is refused with a remedy"
 exits 1 "another job in its folder" --set seed=2 job.json
-like "$err" "first has a run of another job, .* --run-dir" "is refused"
+like "$err" "first contains a run of another job, .* --run-dir" "is refused"
 mkdir other && touch other/file
 exits 1 "a folder with other files" --run-dir other job.json
 like "$err" "other is not an empty folder" "is refused"
@@ -69,16 +69,16 @@ training() { grep -qs '"type": "step"' "$1/attempt-$2/events.jsonl"; }
 pid=$!
 ok "a long one trains" eventually training long 1
 exits 1 "a second one in its folder" --resume long.json
-like "$err" "the run in $work/long still goes on, as process [0-9]+" "is refused"
+like "$err" "the run in $work/long is still in progress, as process [0-9]+" "is refused"
 kill -INT $pid
 wait $pid
 is "$?" 130 "SIGINT stops it"
 like "$(<said)" '^state +cancelled$' "its state"
-like "$(<words)" "with --resume goes on in $work/long, from the checkpoint of step [0-9]+" "it names the kept files and how to continue"
+like "$(<words)" "with --resume continues in $work/long, from the checkpoint of step [0-9]+" "it names the kept files and how to continue"
 is "$(pgrep -fc -- "--run-dir $work/long")" 0 "no worker is left"
 kept=$(jq -s '[.[] | select(.type == "checkpoint")][-1].step' long/attempt-1/events.jsonl)
 exits 1 "without --resume" long.json
-like "$err" "has a run of this job: go on from its newest checkpoint with --resume" "it is not begun again"
+like "$err" "contains a run of this job: continue from its newest checkpoint with --resume" "it is not begun again"
 "$trainctl" run --resume long.json >said 2>words &
 pid=$!
 ok "--resume goes on" eventually training long 2

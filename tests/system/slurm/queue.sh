@@ -15,7 +15,7 @@ behind=$id
 waits() { [[ $(job "$1" reason) == *"[$2]" ]]; }
 ok "the next one waits" eventually waits "$behind" Resources
 is "$(job "$behind" state)" queued "it is queued"
-is "$(job "$behind" reason)" "in Slurm's queue as job $(slurm "$behind" job_id): waiting for nodes that are in use: it is the next [Resources]" \
+is "$(job "$behind" reason)" "in Slurm's queue as job $(slurm "$behind" job_id): waiting for nodes that are in use: it is next [Resources]" \
     "its reason names what it waits for"
 # Another user's job comes between two of traind's.
 chmod 755 "$work"
@@ -79,7 +79,7 @@ fixture_job "steps=2000 step_ms=200"
 ok "another one runs" eventually has_events "$id" 1
 scancel "$(slurm "$id" job_id)"
 ok "ended by scancel it is cancelled" ends "$id" cancelled
-like "$(job "$id" reason)" "it was cancelled in Slurm, and not by traind \[CANCELLED\]" "and says that traind did not do it"
+like "$(job "$id" reason)" "it was cancelled in Slurm, not by traind \[CANCELLED\]" "and says that traind did not do it"
 ok "the daemon stops" stop_daemon
 
 # One that has begun since the daemon last looked at Slurm's queue, where it waited: it writes its checkpoint all the same.
