@@ -32,7 +32,7 @@ struct plan_inputs {
                              the fewest and the most; else 0 */
     int64_t node_cores; /* or hardware threads with cluster.smt; threads_per_worker is derived from
                            it. 0: threads_per_worker was given, or not known yet */
-    const char *cores_source;           /* where node_cores was obtained from */
+    const char *cores_source;           /* where node_cores comes from */
     const struct plan_workers *workers; /* chosen by the plan; NULL: given by the document */
     bool emulates_bf16;                 /* the processors have no instructions for bf16 */
     struct plan_speed speed;            /* measured with this model and size; zeroed: unknown */

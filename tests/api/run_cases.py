@@ -81,7 +81,7 @@ class Run:
         while True:
             try:
                 return attempt()
-            except Wrong:
+            except (Wrong, KeyError, TypeError): # the answer may not have yet what is checked
                 waited = time.monotonic() - began
                 if not eventually or waited > 600:
                     raise

@@ -364,8 +364,8 @@ static void bf16_transpose_block(const bf16 *from, size_t ld, bf16 *to, size_t t
     vec_transpose(high);
     for (int i = 0; i < 16; i++) {
         size_t channel = (size_t)(i / 4 * 8 + i % 4);
-        *(vec *)(to + channel * to_ld) = low[i];
-        *(vec *)(to + (channel + 4) * to_ld) = high[i];
+        _mm512_storeu_si512(to + channel * to_ld, (__m512i)low[i]);
+        _mm512_storeu_si512(to + (channel + 4) * to_ld, (__m512i)high[i]);
     }
 }
 #else

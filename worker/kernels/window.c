@@ -40,7 +40,7 @@ struct window_hits window_hits_at(const struct window *w, int o)
 
 /* One kernel row of one output pixel: taps [first, end) hit pixels. */
 struct tap_row {
-    int iy, ix; /* of the first tap kept; may be outside */
+    int iy, ix; /* position of the first remaining tap; may be outside the image */
     int first, end;
 };
 

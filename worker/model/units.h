@@ -132,7 +132,7 @@ static inline size_t unit_channels(const struct unit *u)
     return (size_t)u->conv.out_channels;
 }
 
-/* Of its convolution, forward; backward takes twice that. */
+/* Operations of the forward convolution; backward takes twice as many. */
 static inline double unit_flops(const struct unit *u, int n)
 {
     return 2.0 * n * (double)conv_weights(&u->conv) * (double)unit_pixels(u);

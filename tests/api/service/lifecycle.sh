@@ -49,7 +49,7 @@ refuses 1 'is not a socket' "a socket path that is a file" "${other[@]}" --socke
 start_daemon
 ok "the log says where it listens" eventually grep -q "listening on $url and on $socket" "$work/daemon.log"
 is "$(cat "$state/lock")" "$daemon" "the lock holds its pid"
-refuses 1 "another traind \(pid $daemon\) works in $state" "a second daemon on the folder" --state "$state" --listen 127.0.0.1:0
+refuses 1 "another traind \(pid $daemon\) uses $state" "a second daemon on the folder" --state "$state" --listen 127.0.0.1:0
 refuses 1 "${url#http://} is in use by another traind.*--listen" "a port in use" --state "$work/other" --listen "${url#http://}"
 refuses 1 "another daemon listens on $socket" "a socket in use" "${other[@]}" --socket "$socket"
 call /healthz
