@@ -11,7 +11,7 @@
 
 #define assert_always(condition) assert_that(condition, #condition)
 
-#define assert_that(condition, text)                                                              \
+#define assert_that(condition, text)                                                               \
     (__builtin_expect(!!(condition), 1) ? (void)0                                                  \
                                         : assert_failed(text, __func__, __FILE__, __LINE__))
 

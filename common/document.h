@@ -23,7 +23,7 @@ struct document_key {
     const char *name;
     enum document_type type;
     const char *const *choices; /* terminated by NULL */
-    int64_t min, max;      /* bounds of numbers */
+    int64_t min, max;           /* bounds of numbers */
     bool required;
     const char *fallback; /* default, as JSON text; NULL: no default */
     const char *expects;  /* message for an invalid value; NULL: derived from the other members */

@@ -24,11 +24,11 @@ struct command_option {
     const char *value; /* placeholder of the value, for example "N"; NULL: the option is a flag */
     const char *completion; /* used by trainctl's shell completion */
     enum option_kind kind;
-    size_t offset;       /* offset of the field to store the value in */
+    size_t offset;    /* offset of the field to store the value in */
     int64_t min, max; /* bounds of numbers */
-    char letter;         /* 'n' for -n; 0: none */
-    bool required;       /* for texts */
-    bool ends;           /* later arguments are not parsed */
+    char letter;      /* 'n' for -n; 0: none */
+    bool required;    /* for texts */
+    bool ends;        /* later arguments are not parsed */
     int (*parse)(const struct command_option *option, const char *text, void *field,
                  struct error *e);
 };

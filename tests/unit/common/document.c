@@ -6,12 +6,12 @@
 static const char *const colours[] = {"red", "green", NULL};
 static const struct document_key keys[] = {
     {.name = "colour",          .type = DOCUMENT_WORD, .choices = colours, .fallback = "\"red\""},
-    {.name = "count",         .type = DOCUMENT_INTEGER, .min = 1, .max = 9},
+    {.name = "count",       .type = DOCUMENT_INTEGER, .min = 1, .max = 9},
     {.name = "share",                         .type = DOCUMENT_NUMBER, .max = 1, .fallback = "0.5"},
     {.name = "name",.type = DOCUMENT_TEXT, .expects = "must be a text"},
-    {.name = "must",                .type = DOCUMENT_WORD, .choices = colours, .required = true},
+    {.name = "must",                 .type = DOCUMENT_WORD, .choices = colours, .required = true},
     {.name = "any"          },
-    {0               }
+    {0                }
 };
 
 /* What is wrong with the object of this text; the caller clears it. */
