@@ -97,7 +97,7 @@ async function logX(page, id) {
 }
 
 async function fullScreen(page) {
-  const button = page.getByRole("button", { name: "Loss on the full screen" });
+  const button = page.getByRole("button", { name: "Show Loss in full screen" });
   await button.click();
   const wide = () => page.evaluate(() => document.fullscreenElement?.dataset.chart === "loss" && document.querySelector("[data-chart=loss] canvas").clientWidth / innerWidth);
   ok(await until("the full screen", async () => (await wide()) > 0.85, 60).catch(() => false), "full screen: the chart fills it", await wide());

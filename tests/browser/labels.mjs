@@ -96,7 +96,7 @@ async function several(page, first, second) {
   same((await api(`/v1/jobs/${first}`)).tags.length, 2, "several: a wrong tag is told, and changes nothing");
   forget(/422/);
   await page.getByLabel("Add").fill("a/b, c");
-  await page.getByLabel("Remove").fill("baseline");
+  await page.getByLabel("Remove", { exact: true }).fill("baseline");
   await page.getByRole("button", { name: "Change the tags" }).click();
   await page.getByRole("dialog").waitFor({ state: "detached" });
   same(JSON.stringify([(await api(`/v1/jobs/${first}`)).tags, (await api(`/v1/jobs/${second}`)).tags]), '[["a/b","c","paper:table-2"],["a/b","c"]]', "several: tagged at once");

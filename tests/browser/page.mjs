@@ -345,7 +345,7 @@ async function held(page) {
   await jobIn(id, "succeeded");
   // By the keyboard: cards that are filled when a job has ended move these away from a click.
   await page.locator("details", { hasText: "Predictions" }).locator("summary").press("Enter");
-  await page.getByText(/^\d+ of \d+ images are right/).waitFor();
+  await page.getByText(/^\d+ of \d+ images were predicted correctly/).waitFor();
   await page.locator("details", { hasText: "Layers" }).locator("summary").press("Enter");
   await page.locator("pre", { hasText: "conv" }).waitFor();
   await accessible(page, "outputs");

@@ -59,7 +59,7 @@ try {
   ok(true, "it asks again when the person wants to");
   await dialog.getByLabel("Access token").fill("traind-1-wrong");
   await page.keyboard.press("Enter");
-  await until("the dialog to say what is wrong", async () => /not|no /.test(await dialog.getByRole("alert").textContent().catch(() => "")));
+  await until("the dialog to say what is wrong", async () => /unknown or was revoked/.test(await dialog.getByRole("alert").textContent().catch(() => "")));
   same(await page.evaluate(() => sessionStorage.getItem("traind-token")), null, "a wrong token is not kept");
   await dialog.getByLabel("Access token").fill(` ${origin}/#token=${token}/jobs/3\n`);
   await dialog.getByRole("button", { name: "Sign in" }).click();

@@ -117,7 +117,7 @@ call -d "$(jq '. + {steps: 4000, data: {train: "synthetic", eval: "synthetic", t
 ok "one with a target runs" eventually has_events 6 3
 call /v1/jobs/6
 json '.target | [.met_step, .step.value, .within_run] | tojson' '[null,null,null]' "without evaluations nothing is told"
-like "$("$top_builddir/trainctl" --server "$url" show 6)" '^target 90.00 % +not yet known' "trainctl show says so"
+like "$("$top_builddir/trainctl" --server "$url" show 6)" '^target 90.00 % +unknown: too few evaluations' "trainctl show says so"
 # An error that falls as 2 / sqrt(step) is 10 % at step 400; steps are seen at the next evaluation.
 for step in 16 36 64 100 144; do
     sql "insert into eval (job_id, step, top1, t) values (6, $step, 1 - 2 / sqrt($step), $(date +%s))"

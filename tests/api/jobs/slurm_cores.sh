@@ -60,7 +60,7 @@ like "$(jq -r .explain.workers_per_node.note <<<"$body")" "a worker stays within
 is "$(cpus)" 24 "the script has them"
 is "$(jq .explain.workers_per_node.inputs.node_memory_bytes <<<"$body")" $((190000 * 1024 * 1024)) "and how much memory Slurm has of a node"
 plan '{partition: "big", constraint: "haswell", workers_per_node: 0}'
-like "$(jq -r '.explain.workers_per_node | "\(.value) \(.note)"' <<<"$body")" "^1 .*ways? would need more than the node's 4.72 GB of memory" \
+like "$(jq -r '.explain.workers_per_node | "\(.value) \(.note)"' <<<"$body")" "^1 .*choices? would need more than the node's 4.72 GB of memory" \
     "fewer workers where the memory of the smallest node does not suffice for more"
 plan '{workers_per_node: 0}'
 is "$(jq .explain.workers_per_node.inputs.node_memory_bytes <<<"$body")" null "a memory that Slurm's settings leave out is not known"

@@ -77,7 +77,7 @@ kill -HUP "$daemon"
 ok "that nothing has" eventually logged 1 "$reread; nothing has changed\$"
 settings "keep_runs = 6" "http_threads = 9" "max_body_bytes = 4196" "data_roots = $work/even" "stall_seconds = 1000"
 kill -HUP "$daemon"
-ok "what a restart would change" eventually logged 1 "$reread: keep_runs = 6 (was 5); only a restart changes http_threads\$"
+ok "what a restart would change" eventually logged 1 "$reread: keep_runs = 6 (was 5); restart traind to change http_threads\$"
 
 # ------------------------------------------------------------------ all or nothing
 

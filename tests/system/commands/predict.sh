@@ -59,7 +59,7 @@ like "$output" 'no published batch is near' "and of which batches nothing was pu
 predict --node-speed 79 --target 120 "$work/s.json"
 like "$output" 'accuracy in percent' "a target beyond 100 is refused"
 predict --node-speed 79 --target 78 "$work/s.json"
-like "$output" 'published for 75.9 % alone' "and one that nothing was published of"
+like "$output" 'published for 75.9 % only' "and one that nothing was published of"
 
 predict --nodes 1,x "$work/s.json"
 is $? 2 "nodes that are no numbers are a usage error"

@@ -5,7 +5,7 @@
 . "${top_srcdir:?run it by make check}/tests/system/slurm/slurm.sh.inc"
 echo SlurmdTimeout=25 >"$work/slurm.conf" # a dead node is noticed so soon
 SLURM_CLUSTER_CONF=$work/slurm.conf start_cluster 3
-printf '%s\n' 'unreachable drain-unverified does not answer' 'node-fail drain NODE_FAIL' >"$work/rules"
+printf '%s\n' 'unreachable drain-unverified no longer answers' 'node-fail drain NODE_FAIL' >"$work/rules"
 install -m 755 "$top_srcdir/etc/slurm/drain-node.in" "$work/drain-node"
 worker=tests/paced/train-worker start_slurm_daemon "slurm.options = --no-requeue" "failure_rules = $work/rules" "node_drain_command = $work/drain-node"
 real_images
