@@ -14,6 +14,6 @@ ok "schema/job.schema.json is up to date (make update-docs)" diff "$top_srcdir/s
 ok "the keys of man/train-job.5 are up to date (make update-docs)" diff "$tmp/committed" "$tmp/keys"
 ok "the list of keys is not empty" grep -q '^.It Cm lr.base$' "$tmp/committed"
 for preset in "$top_srcdir"/etc/presets/*.json; do
-    ok "$(basename "$preset") is installed" grep -q "etc/presets/$(basename "$preset")" "$top_srcdir/Makefile.am"
+    ok "$(basename "$preset") is installed" grep -q "etc/presets/$(basename "$preset")" "$top_srcdir/lists.mk"
 done
 done_testing
