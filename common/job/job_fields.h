@@ -1,7 +1,7 @@
 /*
  * The table of a job's fields, in the order of the API's JSON: X(name, storage, column, form,
  * notice). It generates the members of struct store_job, the SELECT of the store and the reading of
- * its rows (daemon/store/job_row.c), the JSON of the API (daemon/http/handlers/handle_jobs.c) and
+ * its rows (daemon/store/job_row.c), the JSON of the API (daemon/http/handlers/job_json.c) and
  * of notices (daemon/notice/raise.c), and the parser of trainctl (client/job.c). See
  * doc/how-to-add-a-job-field.md.
  *
