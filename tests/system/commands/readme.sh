@@ -5,7 +5,7 @@
 page=$top_srcdir/README.md
 ok "README has at most 80 lines" test "$(wc -l <"$page")" -le 80
 run_page "$page" 's|"batch_per_worker": 64, "epochs": 0.5,|"batch_per_worker": 4, "steps": 2,|'
-like "$(cat "$work/out")" '"state":"queued"' "the answer to a submitted job is short"
+like "$(cat "$work/out")" '"state":"(queued|starting)"' "the answer to a submitted job is short"
 like "$(cat "$work/out")" '^ *model.arch|steps' "the comparison names what differs"
 
 # The job keys that it shows.
