@@ -1,6 +1,7 @@
 /* train-worker: one rank of a training or evaluation run. See man train-worker. */
 #include <math.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -81,6 +82,9 @@ int main(int argc, char **argv)
     /* A run of the daemon is private to its user, also if ssh or Slurm started this rank. */
     if (getenv(ATTEMPT_MARK))
         umask(077);
+    /* A rank that disappears closes its connections. The others must outlive that: mpirun names the
+     * first rank whose end it learns of as the one that failed. */
+    signal(SIGPIPE, SIG_IGN);
     if (stall_create(options.stall_seconds, options.give_up_seconds, &options.stall, &e))
         log_warning("stalls are not watched for: %s", e.text);
     int status = traincomm_init(&comm);

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Faults of hosts, their network and Slurm, drawn from a seed as in faults.py; started by hosts.sh and slurm.sh, which make the cluster."""
+import ctypes
 import json
 import os
 import re
@@ -9,6 +10,8 @@ import time
 
 import faults
 from faults import MOMENTS, RUNNING, STARTED, Outcome, shell, until
+
+PTRACE_SEIZE, WALL = 0x4206, 0x40000000  # of linux/ptrace.h and linux/wait.h
 
 
 def output(*words):
@@ -95,6 +98,31 @@ def soon(lane, outcome):
 
 def kill_rank(lane, number, draw):
     return soon(lane, faults.kill_rank(lane, number, draw))
+
+
+def ended_unseen(pid):
+    """Kills a process, which closes its connections; its parent learns of that no sooner than this thread calls the function that is returned:
+    a traced thread of it ends only then. Where none may be traced, it does so at once."""
+    held = max(int(name) for name in os.listdir(f'/proc/{pid}/task'))
+    is_held = held != pid and ctypes.CDLL(None).ptrace(PTRACE_SEIZE, held, None, None) == 0
+    faults.send(pid, signal.SIGKILL)
+    return lambda: os.waitpid(held, WALL) if is_held else None
+
+
+def kill_rank_unseen(lane, number, draw):
+    """The other rank, on whose host a connection is found closed first, must not end before mpirun knows who was killed: not even by the signal
+    of a write to that connection, which it is sent here because it is not always about to write."""
+    wanted = draw.randrange(2)
+    pids = {rank: pid for pid, rank in lane.processes(number).items()}
+    try:
+        tell = ended_unseen(pids[wanted])
+    except (KeyError, OSError):  # the run has ended
+        return Outcome(attempts=1)
+    if 1 - wanted in pids:
+        faults.send(pids[1 - wanted], signal.SIGPIPE)
+    time.sleep(draw.choice([0.5, 2]))
+    tell()
+    return soon(lane, Outcome(cause=rf'^rank {wanted} on .*(SIGKILL|signal 9)'))
 
 
 def ticks(pid):
@@ -205,7 +233,7 @@ ON_HOSTS = {
     'link drops packets': (lossy, MOMENTS), "Open MPI's daemon killed": (kill_orted, STARTED), 'all on a host killed': (kill_all_there, STARTED),
     'a rank stopped for ever': (stop_rank_for_ever, STARTED), 'a host stopped for up to 10 s': (stop_there_briefly, RUNNING),
     'a host stopped for ever': (stop_there_for_ever, STARTED), 'a rank killed': (kill_rank, RUNNING),
-    'traind killed': (faults.kill_traind, MOMENTS)}
+    'a rank killed, which mpirun sees late': (kill_rank_unseen, STARTED), 'traind killed': (faults.kill_traind, MOMENTS)}
 
 
 # ---------------------------------------------------------------- Slurm

@@ -10,4 +10,4 @@ hosts_up 2
 small_data
 in_host=(ip netns exec "$h1")
 [ "${FAULTS-}" ] || FAULTS_ONLY="${FAULTS_ONLY-for up to 3 s|cut for ever|daemon killed|rank (killed|stopped for ever)}"
-campaign cluster.py --data "$work/data" --faults "${FAULTS:-5}" --lanes 1 --net "$net" --lab "$lab" --hosts "$h1" "$h2"
+campaign cluster.py --data "$work/data" --faults "${FAULTS:-6}" --lanes 1 --net "$net" --lab "$lab" --hosts "$h1" "$h2"

@@ -32,6 +32,9 @@ is "$(jq -c "$digits" "$state/jobs/$id/result.json")" "$(get "/v1/jobs/$id" | jq
 
 train 100000
 ok "a long one trains and logs it" eventually grep -qs '^Step' "$state/jobs/$id/attempt-1/stdout.log"
+step=$(job "$id" step)
+kill -PIPE "$(rank_process "$id" 1)"
+ok "a rank goes on whose write to a closed connection is signalled" eventually has_events "$id" $((step + 20))
 kill -KILL "$(rank_process "$id" 1)"
 ok "a killed rank fails it" wait_state "$id" failed
 is "$(sql "select abs(images_per_sec / (select count(*) * 8 * 1e3 / sum(step_ms) from step_metric where job_id = $id) - 1) < 1e-6 from job where id = $id")" 1 \
