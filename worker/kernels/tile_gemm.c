@@ -23,19 +23,37 @@ bool tile_gemm_takes(size_t n)
 enum { TILE_ROWS_MAX = 16 };
 _Static_assert((int)TILE_ROWS <= (int)TILE_ROWS_MAX, "add rows to EACH_ROWS");
 
+/* Cache lines to fetch into the second-level cache during a product, one a step of k, because many
+ * at once would stall it. The last entry of a list has more lines than there are steps. */
+struct fetch {
+    const float *at;
+    size_t lines;
+};
+
+enum { LINE = 16, FETCHES_MAX = 2 * TILE_ROWS_MAX + BLOCK_K + 1 };
+
 /* The micro-kernel: C (rows, TILE_COLUMNS) for k products. Element (i, k) of A is at a[i lda + k],
  * or at a[k lda + i] if by_k. */
 ISA_INLINE void micro(int rows, bool by_k, const float *a, size_t lda, const float *b, size_t k,
-                      float *c, size_t ldc, bool add)
+                      float *c, size_t ldc, bool add, const struct fetch *fetch)
 {
     vec sum[TILE_ROWS_MAX][2];
     const float *lower = a + 7 * lda; /* spares the compiler most multiples of lda */
+    const float *next = fetch->at;
+    size_t left = fetch->lines;
 
 #pragma GCC unroll 16
     for (int i = 0; i < rows; i++)
         sum[i][0] = sum[i][1] = (vec){0};
     for (size_t l = 0; l < k; l++, b += TILE_COLUMNS) {
         vec b0 = vec_load(b), b1 = vec_load(b + VEC);
+        __builtin_prefetch(next, 0, 2);
+        next += LINE;
+        if (--left == 0) {
+            fetch++;
+            next = fetch->at;
+            left = fetch->lines;
+        }
 #pragma GCC unroll 16
         for (int i = 0; i < rows; i++) {
             vec x = vec_all(by_k    ? a[i]
@@ -60,21 +78,21 @@ ISA_INLINE void micro(int rows, bool by_k, const float *a, size_t lda, const flo
 }
 
 typedef void micro_kernel(const float *a, size_t lda, const float *b, size_t k, float *c,
-                          size_t ldc, bool add);
+                          size_t ldc, bool add, const struct fetch *fetch);
 
 /* One function for each number of rows, up to TILE_ROWS; the others are empty. */
 #define MICRO(count)                                                                               \
     static void rows_##count(const float *a, size_t lda, const float *b, size_t k, float *c,       \
-                             size_t ldc, bool add)                                                 \
+                             size_t ldc, bool add, const struct fetch *fetch)                      \
     {                                                                                              \
         if (count <= TILE_ROWS)                                                                    \
-            micro(count, false, a, lda, b, k, c, ldc, add);                                        \
+            micro(count, false, a, lda, b, k, c, ldc, add, fetch);                                 \
     }                                                                                              \
     static void columns_##count(const float *a, size_t lda, const float *b, size_t k, float *c,    \
-                                size_t ldc, bool add)                                              \
+                                size_t ldc, bool add, const struct fetch *fetch)                   \
     {                                                                                              \
         if (count <= TILE_ROWS)                                                                    \
-            micro(count, true, a, lda, b, k, c, ldc, add);                                         \
+            micro(count, true, a, lda, b, k, c, ldc, add, fetch);                                  \
     }
 
 #define EACH_ROWS(one)                                                                             \
@@ -142,16 +160,19 @@ void tile_pack(const struct tile_matrix *b, size_t k, size_t n, float *panels, s
         tile_gemm_make_panel(b, 0, k, j, panels + j * k_all);
 }
 
-/* The next rows of A: the hardware prefetcher does not follow 14 short rows at once. */
-static void tile_gemm_prefetch_rows(const float *a, size_t lda, size_t rows, size_t k)
+/* Adds rows of a matrix, which the hardware prefetcher does not follow 14 at a time, and returns
+ * the end of the list. */
+static struct fetch *tile_gemm_fetch_rows(struct fetch *to, const float *a, size_t lda, size_t rows,
+                                          size_t columns)
 {
     for (size_t i = 0; i < rows; i++)
-        for (size_t l = 0; l < k; l += 16)
-            __builtin_prefetch(a + i * lda + l, 0, 2);
+        *to++ = (struct fetch){a + i * lda, (columns + LINE - 1) / LINE};
+    return to;
 }
 
 /* All rows of C for one block of a panel, in groups of nearly equal size so that none is tiny.
- * Meanwhile fetches the rows of B for the next panel (later, or NULL). */
+ * Meanwhile fetches the next rows of C (and of A, if fetch), and the rows of B for the next panel
+ * (later, or NULL). */
 static void tile_gemm_run_rows(size_t m, const float *a, size_t lda, bool by_k, bool fetch,
                                const float *panel, size_t k, float *c, size_t ldc, bool add,
                                const float *later, size_t later_ld)
@@ -160,13 +181,18 @@ static void tile_gemm_run_rows(size_t m, const float *a, size_t lda, bool by_k, 
     size_t shares = (m + TILE_ROWS - 1) / TILE_ROWS;
 
     for (size_t s = 0, row = 0; s < shares; s++) {
-        size_t end = m * (s + 1) / shares;
-        if (fetch && s + 1 < shares)
-            tile_gemm_prefetch_rows(a + end * lda, lda, m * (s + 2) / shares - end, k);
+        size_t end = m * (s + 1) / shares, next = s + 1 < shares ? m * (s + 2) / shares - end : 0;
+        size_t from = k * s / shares, to = k * (s + 1) / shares;
+        struct fetch list[FETCHES_MAX], *last = list;
+        if (fetch)
+            last = tile_gemm_fetch_rows(last, a + end * lda, lda, next, k);
+        last = tile_gemm_fetch_rows(last, c + end * ldc, ldc, next, TILE_COLUMNS);
         if (later)
-            tile_gemm_prefetch_rows(later + k * s / shares * later_ld, later_ld,
-                                    k * (s + 1) / shares - k * s / shares, TILE_COLUMNS);
-        kernels[end - row](a + (by_k ? row : row * lda), lda, panel, k, c + row * ldc, ldc, add);
+            last = tile_gemm_fetch_rows(last, later + from * later_ld, later_ld, to - from,
+                                        TILE_COLUMNS);
+        *last = (struct fetch){panel, k + 1};
+        kernels[end - row](a + (by_k ? row : row * lda), lda, panel, k, c + row * ldc, ldc, add,
+                           list);
         row = end;
     }
 }
@@ -218,10 +244,17 @@ static void tile_gemm_run_panels(size_t m, size_t n, const float *a, size_t lda,
             tile_gemm_copy_rows(end - row, rows, lda, k, copy);
         for (size_t j = 0; j < columns; j++) {
             size_t from = next * j / columns, to = next * (j + 1) / columns;
-            tile_gemm_prefetch_rows(a + (end + from) * lda, lda, to - from, k);
+            float *block = c + row * ldc + j * TILE_COLUMNS;
+            struct fetch list[FETCHES_MAX], *last = list;
+            last = tile_gemm_fetch_rows(last, a + (end + from) * lda, lda, to - from, k);
+            if (j + 1 < columns)
+                last =
+                    tile_gemm_fetch_rows(last, block + TILE_COLUMNS, ldc, end - row, TILE_COLUMNS);
+            else
+                last = tile_gemm_fetch_rows(last, c + end * ldc, ldc, next, TILE_COLUMNS);
+            *last = (struct fetch){panels + j * panel_ld, k + 1};
             by_rows[end - row](collide ? copy : rows, collide ? COPY_LD : lda,
-                               panels + j * panel_ld, k, c + row * ldc + j * TILE_COLUMNS, ldc,
-                               add);
+                               panels + j * panel_ld, k, block, ldc, add, list);
         }
         row = end;
     }
