@@ -46,12 +46,12 @@ void pool_average_reference(const float *x, int n, int pixels, int c, float *y);
 
 double softmax_loss_reference(const double *logits, int32_t label, int classes, double smoothing);
 
-void winograd_input_reference(int m, const float *const *pixels, size_t channels, float *v,
-                              size_t ld);
-void winograd_output_reference(int m, const float *v, size_t ld, size_t channels,
+void winograd_input_reference(struct winograd_tile t, const float *const *pixels, size_t channels,
+                              float *v, size_t ld);
+void winograd_output_reference(struct winograd_tile t, const float *v, size_t ld, size_t channels,
                                float *const *pixels, bool add);
-void winograd_output_gradient_reference(int m, const float *const *pixels, size_t channels,
-                                        float *v, size_t ld);
+void winograd_output_gradient_reference(struct winograd_tile t, const float *const *pixels,
+                                        size_t channels, float *v, size_t ld);
 void winograd_kernel_reference(int m, const float *w, ptrdiff_t tap_ld, size_t channels, float *u,
                                size_t ld);
 void winograd_kernel_gradient_reference(int m, const float *u, size_t ld, size_t channels,

@@ -97,43 +97,59 @@ static struct matrices signed_matrices(int m)
     return all;
 }
 
-void winograd_input_reference(int m, const float *const *pixels, size_t channels, float *v,
-                              size_t ld)
+/* Whether element i of a matrix (side, side) belongs to wanted outputs. */
+static bool wanted(struct winograd_tile t, int side, int i)
 {
-    int n = winograd_positions(m);
+    return i / side < side - (t.m - t.rows) && i % side < side - (t.m - t.columns);
+}
+
+static void load_wanted(struct winograd_tile t, int side, const float *const *pixels, size_t c,
+                        double x[36])
+{
+    for (int i = 0; i < side * side; i++)
+        x[i] = wanted(t, side, i) ? pixels[i][c] : 0;
+}
+
+static void store_wanted(struct winograd_tile t, const double y[36], float *v, size_t ld)
+{
+    for (int i = 0; i < winograd_positions(t.m); i++)
+        if (wanted(t, t.m + 2, i))
+            v[(size_t)i * ld] = (float)y[i];
+}
+
+void winograd_input_reference(struct winograd_tile t, const float *const *pixels, size_t channels,
+                              float *v, size_t ld)
+{
     double x[36] = {0}, y[36];
     for (size_t c = 0; c < channels; c++) {
-        for (int i = 0; i < n; i++)
-            x[i] = pixels[i][c];
-        winograd_reference_apply(signed_matrices(m).b, x, y);
-        for (int i = 0; i < n; i++)
-            v[(size_t)i * ld + c] = (float)y[i];
+        load_wanted(t, t.m + 2, pixels, c, x);
+        winograd_reference_apply(signed_matrices(t.m).b, x, y);
+        store_wanted(t, y, v + c, ld);
     }
 }
 
-void winograd_output_reference(int m, const float *v, size_t ld, size_t channels,
+void winograd_output_reference(struct winograd_tile t, const float *v, size_t ld, size_t channels,
                                float *const *pixels, bool add)
 {
     double x[36] = {0}, y[36];
     for (size_t c = 0; c < channels; c++) {
-        for (int i = 0; i < winograd_positions(m); i++)
-            x[i] = v[(size_t)i * ld + c];
-        winograd_reference_apply(transposed(signed_matrices(m).a), x, y);
-        for (int i = 0; i < m * m; i++)
-            pixels[i][c] = (float)(add ? pixels[i][c] + y[i] : y[i]);
+        for (int i = 0; i < winograd_positions(t.m); i++)
+            x[i] = wanted(t, t.m + 2, i) ? v[(size_t)i * ld + c] : 0;
+        winograd_reference_apply(transposed(signed_matrices(t.m).a), x, y);
+        for (int i = 0; i < t.m * t.m; i++)
+            if (wanted(t, t.m, i))
+                pixels[i][c] = (float)(add ? pixels[i][c] + y[i] : y[i]);
     }
 }
 
-void winograd_output_gradient_reference(int m, const float *const *pixels, size_t channels,
-                                        float *v, size_t ld)
+void winograd_output_gradient_reference(struct winograd_tile t, const float *const *pixels,
+                                        size_t channels, float *v, size_t ld)
 {
     double x[36] = {0}, y[36];
     for (size_t c = 0; c < channels; c++) {
-        for (int i = 0; i < m * m; i++)
-            x[i] = pixels[i][c];
-        winograd_reference_apply(signed_matrices(m).a, x, y);
-        for (int i = 0; i < winograd_positions(m); i++)
-            v[(size_t)i * ld + c] = (float)y[i];
+        load_wanted(t, t.m, pixels, c, x);
+        winograd_reference_apply(signed_matrices(t.m).a, x, y);
+        store_wanted(t, y, v + c, ld);
     }
 }
 

@@ -315,7 +315,7 @@ void tile_gemm_transposed(size_t m, size_t n, size_t k, const float *a, size_t l
 
     if (dry_run_products(m, n, k))
         return;
-    for (size_t k0 = 0; m && k0 < k; k0 += BLOCK_K)
+    for (size_t k0 = 0; m && (k0 < k || (!k0 && !add)); k0 += BLOCK_K)
         run_block(m, n, k0, size_min(k - k0, BLOCK_K), a + k0 * lda, lda, true, b, c, ldc,
                   add || k0, k0 + BLOCK_K < k);
     trace_part(piece, TRACE_GEMM);

@@ -29,6 +29,6 @@ void tile_pack(const struct tile_matrix *b, size_t k, size_t n, float *panels, s
 void tile_gemm(size_t m, size_t n, size_t k, const float *a, size_t lda,
                const struct tile_matrix *b, float *c, size_t ldc, bool add);
 
-/* C (m, n) = A^T B with A (k, m) */
+/* C (m, n) = A^T B with A (k, m); k may be 0. */
 void tile_gemm_transposed(size_t m, size_t n, size_t k, const float *a, size_t lda,
                           const struct tile_matrix *b, float *c, size_t ldc, bool add);

@@ -14,9 +14,10 @@
 #define GS (1 / (2 * S2 * (S2 - L2)))
 #define GL (1 / (2 * L2 * (L2 - S2)))
 
-/* One dimension of each transform, from elements `from` apart to elements `to` apart. */
+/* One dimension of each transform, from elements `from` apart to elements `to` apart; `size` of the
+ * m outputs are wanted. */
 
-INLINE void input_1d(int m, const vec *x, int from, vec *y, int to)
+INLINE void input_1d(int m, int size, const vec *x, int from, vec *y, int to)
 {
     const vec x0 = x[0], x1 = x[from], x2 = x[2 * from], x3 = x[3 * from];
 
@@ -27,7 +28,7 @@ INLINE void input_1d(int m, const vec *x, int from, vec *y, int to)
         y[3 * to] = x3 - x1;
         return;
     }
-    const vec x4 = x[4 * from], x5 = x[5 * from];
+    const vec x4 = x[4 * from];
     vec even_s = x4 - L2 * x2, odd_s = x3 - L2 * x1;
     vec even_l = x4 - S2 * x2, odd_l = x3 - S2 * x1;
     y[0] = x4 + x0 - (S2 + L2) * x2;
@@ -35,10 +36,11 @@ INLINE void input_1d(int m, const vec *x, int from, vec *y, int to)
     y[2 * to] = even_s - S * odd_s;
     y[3 * to] = even_l + L * odd_l;
     y[4 * to] = even_l - L * odd_l;
-    y[5 * to] = x5 + x1 - (S2 + L2) * x3;
+    if (size == m)
+        y[5 * to] = x[5 * from] + x1 - (S2 + L2) * x3;
 }
 
-INLINE void output_1d(int m, const vec *x, int from, vec *y, int to)
+INLINE void output_1d(int m, int size, const vec *x, int from, vec *y, int to)
 {
     vec sum_s = x[from] + x[2 * from], difference_s = x[from] - x[2 * from];
 
@@ -51,10 +53,11 @@ INLINE void output_1d(int m, const vec *x, int from, vec *y, int to)
     y[0] = x[0] + sum_s + sum_l;
     y[to] = S * difference_s + L * difference_l;
     y[2 * to] = S2 * sum_s + L2 * sum_l;
-    y[3 * to] = S * S2 * difference_s + L * L2 * difference_l + x[5 * from];
+    if (size == m)
+        y[3 * to] = S * S2 * difference_s + L * L2 * difference_l + x[5 * from];
 }
 
-INLINE void output_gradient_1d(int m, const vec *x, int from, vec *y, int to)
+INLINE void output_gradient_1d(int m, int size, const vec *x, int from, vec *y, int to)
 {
     if (m == 2) {
         y[0] = x[0];
@@ -63,20 +66,25 @@ INLINE void output_gradient_1d(int m, const vec *x, int from, vec *y, int to)
         y[3 * to] = x[from];
         return;
     }
-    vec even_s = x[0] + S2 * x[2 * from], odd_s = x[from] + S2 * x[3 * from];
-    vec even_l = x[0] + L2 * x[2 * from], odd_l = x[from] + L2 * x[3 * from];
+    vec even_s = x[0] + S2 * x[2 * from], odd_s = x[from];
+    vec even_l = x[0] + L2 * x[2 * from], odd_l = x[from];
+    if (size == m) {
+        odd_s += S2 * x[3 * from];
+        odd_l += L2 * x[3 * from];
+        y[5 * to] = x[3 * from];
+    }
     y[0] = x[0];
     y[to] = even_s + S * odd_s;
     y[2 * to] = even_s - S * odd_s;
     y[3 * to] = even_l + L * odd_l;
     y[4 * to] = even_l - L * odd_l;
-    y[5 * to] = x[3 * from];
 }
 
-INLINE void kernel_1d(int m, const vec *x, int from, vec *y, int to)
+INLINE void kernel_1d(int m, int size, const vec *x, int from, vec *y, int to)
 {
     const vec x0 = x[0], x1 = x[from], x2 = x[2 * from];
 
+    (void)size;
     y[0] = x0;
     if (m == 2) {
         y[to] = 0.5f * (x0 + x2) + 0.5f * x1;
@@ -92,10 +100,11 @@ INLINE void kernel_1d(int m, const vec *x, int from, vec *y, int to)
     y[5 * to] = x2;
 }
 
-INLINE void kernel_gradient_1d(int m, const vec *x, int from, vec *y, int to)
+INLINE void kernel_gradient_1d(int m, int size, const vec *x, int from, vec *y, int to)
 {
     vec sum_s = x[from] + x[2 * from], difference_s = x[from] - x[2 * from];
 
+    (void)size;
     if (m == 2) {
         y[0] = x[0] + 0.5f * sum_s;
         y[to] = 0.5f * difference_s;
@@ -108,40 +117,57 @@ INLINE void kernel_gradient_1d(int m, const vec *x, int from, vec *y, int to)
     y[2 * to] = GS * S2 * sum_s + GL * L2 * sum_l + x[5 * from];
 }
 
-typedef void transform_1d(int m, const vec *x, int from, vec *y, int to);
+typedef void transform_1d(int m, int size, const vec *x, int from, vec *y, int to);
 
-/* (rows, rows) -> (columns, columns): down the columns, then along the rows. */
-INLINE void transform_2d(transform_1d *one, int m, int in, int out, const vec *x, vec *y)
+/* How many of a dimension's elements belong to wanted outputs. */
+INLINE int wanted(int m, int size, int elements)
+{
+    return elements - (m - size);
+}
+
+/* (in, in) -> (out, out): down the columns, then along the rows. */
+INLINE void transform_2d(transform_1d *one, struct winograd_tile t, int in, int out, const vec *x,
+                         vec *y)
 {
     vec half[WINOGRAD_POSITIONS_MAX];
 
 #pragma GCC unroll 6
-    for (int i = 0; i < in; i++)
-        one(m, x + i, in, half + i, in);
+    for (int i = 0; i < wanted(t.m, t.columns, in); i++)
+        one(t.m, t.rows, x + i, in, half + i, in);
 #pragma GCC unroll 6
-    for (int i = 0; i < out; i++)
-        one(m, half + i * in, 1, y + i * out, 1);
+    for (int i = 0; i < wanted(t.m, t.rows, out); i++)
+        one(t.m, t.columns, half + i * in, 1, y + i * out, 1);
 }
 
-INLINE void load_pixels(const float *const *pixels, int count, size_t c, vec *x)
+/* Whether element i of a matrix (side, side) belongs to wanted outputs. */
+INLINE bool wants(struct winograd_tile t, int side, int i)
 {
-#pragma GCC unroll 36
-    for (int i = 0; i < count; i++)
-        x[i] = vec_load(pixels[i] + c);
+    return i / side < wanted(t.m, t.rows, side) && i % side < wanted(t.m, t.columns, side);
 }
 
-INLINE void store_positions(const vec *y, int count, size_t ld, float *v)
+INLINE void load_pixels(struct winograd_tile t, const float *const *pixels, int side, size_t c,
+                        vec *x)
 {
 #pragma GCC unroll 36
-    for (int i = 0; i < count; i++)
-        vec_store(v + (size_t)i * ld, y[i]);
+    for (int i = 0; i < side * side; i++)
+        if (wants(t, side, i))
+            x[i] = vec_load(pixels[i] + c);
 }
 
-INLINE void load_positions(const float *v, int count, size_t ld, vec *x)
+INLINE void store_positions(struct winograd_tile t, const vec *y, size_t ld, float *v)
 {
 #pragma GCC unroll 36
-    for (int i = 0; i < count; i++)
-        x[i] = vec_load(v + (size_t)i * ld);
+    for (int i = 0; i < (t.m + 2) * (t.m + 2); i++)
+        if (wants(t, t.m + 2, i))
+            vec_store(v + (size_t)i * ld, y[i]);
+}
+
+INLINE void load_positions(struct winograd_tile t, const float *v, size_t ld, vec *x)
+{
+#pragma GCC unroll 36
+    for (int i = 0; i < (t.m + 2) * (t.m + 2); i++)
+        if (wants(t, t.m + 2, i))
+            x[i] = vec_load(v + (size_t)i * ld);
 }
 
 INLINE void store(float *to, vec y, bool add)
@@ -151,63 +177,73 @@ INLINE void store(float *to, vec y, bool add)
     vec_store(to, y);
 }
 
-INLINE void input(int m, const float *const *pixels, size_t channels, float *v, size_t ld)
+/* Calls a function of a tile with constants; arguments follow. */
+#define WITH_CONSTANT_TILE(function, t, ...)                                                       \
+    (t.m == 2                        ? function(TILE(2, 2, 2), __VA_ARGS__)                        \
+     : t.rows == 4 && t.columns == 4 ? function(TILE(4, 4, 4), __VA_ARGS__)                        \
+     : t.rows == 4                   ? function(TILE(4, 4, 3), __VA_ARGS__)                        \
+     : t.columns == 4                ? function(TILE(4, 3, 4), __VA_ARGS__)                        \
+                                     : function(TILE(4, 3, 3), __VA_ARGS__))
+#define TILE(m, rows, columns) ((struct winograd_tile){m, rows, columns})
+
+INLINE void input(struct winograd_tile t, const float *const *pixels, size_t channels, float *v,
+                  size_t ld)
 {
     vec x[WINOGRAD_POSITIONS_MAX], y[WINOGRAD_POSITIONS_MAX];
 
     for (size_t c = 0; c < channels; c += VEC) {
-        load_pixels(pixels, (m + 2) * (m + 2), c, x);
-        transform_2d(input_1d, m, m + 2, m + 2, x, y);
-        store_positions(y, (m + 2) * (m + 2), ld, v + c);
+        load_pixels(t, pixels, t.m + 2, c, x);
+        transform_2d(input_1d, t, t.m + 2, t.m + 2, x, y);
+        store_positions(t, y, ld, v + c);
     }
 }
 
-void winograd_input(int m, const float *const *pixels, size_t channels, float *v, size_t ld)
+void winograd_input(struct winograd_tile t, const float *const *pixels, size_t channels, float *v,
+                    size_t ld)
 {
-    m == 2 ? input(2, pixels, channels, v, ld) : input(4, pixels, channels, v, ld);
+    WITH_CONSTANT_TILE(input, t, pixels, channels, v, ld);
 }
 
-INLINE void output(int m, const float *v, size_t ld, size_t channels, float *const *pixels,
-                   bool add)
+INLINE void output(struct winograd_tile t, const float *v, size_t ld, size_t channels,
+                   float *const *pixels, bool add)
 {
     vec x[WINOGRAD_POSITIONS_MAX], y[WINOGRAD_OUTPUTS_MAX];
 
     for (size_t c = 0; c < channels; c += VEC) {
-        load_positions(v + c, (m + 2) * (m + 2), ld, x);
-        transform_2d(output_1d, m, m + 2, m, x, y);
+        load_positions(t, v + c, ld, x);
+        transform_2d(output_1d, t, t.m + 2, t.m, x, y);
 #pragma GCC unroll 16
-        for (int i = 0; i < m * m; i++)
-            store(pixels[i] + c, y[i], add);
+        for (int i = 0; i < t.m * t.m; i++)
+            if (wants(t, t.m, i))
+                store(pixels[i] + c, y[i], add);
     }
 }
 
-void winograd_output(int m, const float *v, size_t ld, size_t channels, float *const *pixels,
-                     bool add)
+void winograd_output(struct winograd_tile t, const float *v, size_t ld, size_t channels,
+                     float *const *pixels, bool add)
 {
-    if (m == 2)
-        output(2, v, ld, channels, pixels, add);
-    else if (add)
-        output(4, v, ld, channels, pixels, true);
+    if (add)
+        WITH_CONSTANT_TILE(output, t, v, ld, channels, pixels, true);
     else
-        output(4, v, ld, channels, pixels, false);
+        WITH_CONSTANT_TILE(output, t, v, ld, channels, pixels, false);
 }
 
-INLINE void output_gradient(int m, const float *const *pixels, size_t channels, float *v, size_t ld)
+INLINE void output_gradient(struct winograd_tile t, const float *const *pixels, size_t channels,
+                            float *v, size_t ld)
 {
     vec x[WINOGRAD_OUTPUTS_MAX], y[WINOGRAD_POSITIONS_MAX];
 
     for (size_t c = 0; c < channels; c += VEC) {
-        load_pixels(pixels, m * m, c, x);
-        transform_2d(output_gradient_1d, m, m, m + 2, x, y);
-        store_positions(y, (m + 2) * (m + 2), ld, v + c);
+        load_pixels(t, pixels, t.m, c, x);
+        transform_2d(output_gradient_1d, t, t.m, t.m + 2, x, y);
+        store_positions(t, y, ld, v + c);
     }
 }
 
-void winograd_output_gradient(int m, const float *const *pixels, size_t channels, float *v,
-                              size_t ld)
+void winograd_output_gradient(struct winograd_tile t, const float *const *pixels, size_t channels,
+                              float *v, size_t ld)
 {
-    m == 2 ? output_gradient(2, pixels, channels, v, ld)
-           : output_gradient(4, pixels, channels, v, ld);
+    WITH_CONSTANT_TILE(output_gradient, t, pixels, channels, v, ld);
 }
 
 INLINE void kernel(int m, const float *w, ptrdiff_t tap_ld, size_t channels, float *u, size_t ld)
@@ -218,8 +254,8 @@ INLINE void kernel(int m, const float *w, ptrdiff_t tap_ld, size_t channels, flo
 #pragma GCC unroll 9
         for (int i = 0; i < 9; i++)
             x[i] = vec_load(w + i * tap_ld + c);
-        transform_2d(kernel_1d, m, 3, m + 2, x, y);
-        store_positions(y, (m + 2) * (m + 2), ld, u + c);
+        transform_2d(kernel_1d, TILE(m, m, m), 3, m + 2, x, y);
+        store_positions(TILE(m, m, m), y, ld, u + c);
     }
 }
 
@@ -234,8 +270,8 @@ INLINE void kernel_gradient(int m, const float *u, size_t ld, size_t channels, f
     vec x[WINOGRAD_POSITIONS_MAX], y[9];
 
     for (size_t c = 0; c < channels; c += VEC) {
-        load_positions(u + c, (m + 2) * (m + 2), ld, x);
-        transform_2d(kernel_gradient_1d, m, m + 2, 3, x, y);
+        load_positions(TILE(m, m, m), u + c, ld, x);
+        transform_2d(kernel_gradient_1d, TILE(m, m, m), m + 2, 3, x, y);
 #pragma GCC unroll 9
         for (size_t i = 0; i < 9; i++)
             store(dw + i * tap_ld + c, y[i], add);

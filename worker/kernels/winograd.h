@@ -6,6 +6,10 @@
  * F(2x2) evaluates polynomials at 0, 1, -1; F(4x4) at 0, +-2/3, +-3/2 instead of the usual 0, +-1,
  * +-2: an error four times smaller at the same cost.
  *
+ * The last position of a dimension (infinity) serves its last output only. A tile of F(4x4) that
+ * wants three rows or three columns of outputs goes without that row or column of positions: 30 or
+ * 25 products instead of 36, the same values.
+ *
  * "Positions" are the (m + 2)^2 products of a tile, `ld` floats apart, so that each is a matrix
  * (tiles, channels). All functions take one tile (or one kernel) and a multiple of VEC channels.
  */
@@ -22,16 +26,23 @@ static inline int winograd_positions(int m)
     return (m + 2) * (m + 2);
 }
 
+/* The outputs that are wanted: m rows and columns, with m = 4 also three of either. Pixels and
+ * positions keep their places; those that belong to unwanted outputs are not touched. */
+struct winograd_tile {
+    int m, rows, columns;
+};
+
 /* B^T d B: pixels[(m + 2)^2] are the tile's inputs, row by row, each (channels). */
-void winograd_input(int m, const float *const *pixels, size_t channels, float *v, size_t ld);
+void winograd_input(struct winograd_tile t, const float *const *pixels, size_t channels, float *v,
+                    size_t ld);
 
-/* A^T M A, written or added to the tile's m^2 outputs. */
-void winograd_output(int m, const float *v, size_t ld, size_t channels, float *const *pixels,
-                     bool add);
+/* A^T M A, written or added to the tile's outputs, pixels[m^2]. */
+void winograd_output(struct winograd_tile t, const float *v, size_t ld, size_t channels,
+                     float *const *pixels, bool add);
 
-/* A d A^T: the gradient of winograd_output, from the gradients of its m^2 outputs. */
-void winograd_output_gradient(int m, const float *const *pixels, size_t channels, float *v,
-                              size_t ld);
+/* A d A^T: the gradient of winograd_output, from the gradients of its outputs. */
+void winograd_output_gradient(struct winograd_tile t, const float *const *pixels, size_t channels,
+                              float *v, size_t ld);
 
 /* G w G^T: tap (ky, kx) of w is at w + (3 ky + kx) tap_ld; a negative tap_ld rotates the kernel by
  * 180 degrees. */

@@ -1,5 +1,6 @@
 #include "worker/layers/conv_winograd.h"
 
+#include <stdint.h>
 #include <string.h>
 
 #include "common/run/trace.h"
@@ -25,6 +26,7 @@ struct sizes {
     size_t from, to;           /* channels */
     size_t side;               /* pixels */
     size_t tiles;              /* per side */
+    size_t full;               /* of these of m outputs, which come first; the others of m - 1 */
     size_t rows;               /* tiles per thread */
     size_t group;              /* tiles processed together */
     size_t from_ld, to_ld;     /* floats per tile at one position */
@@ -46,6 +48,22 @@ static size_t conv_winograd_group_rows(const struct sizes *s)
     return tiles < s->tiles ? 1 : tiles / s->tiles;
 }
 
+/* Covers a side with the fewest positions: m + 2 for m outputs, with m = 4 also 5 for 3. */
+static void conv_winograd_cut_side(struct sizes *s)
+{
+    size_t m = (size_t)s->m, fewest = SIZE_MAX;
+
+    for (size_t small = 0; small < (m == 4 ? m : 1); small++) {
+        size_t rest = s->side - size_min(s->side, small * (m - 1)), full = (rest + m - 1) / m;
+        size_t positions = full * (m + 2) + small * (m + 1);
+        if (positions < fewest) {
+            fewest = positions;
+            s->full = full;
+            s->tiles = full + small;
+        }
+    }
+}
+
 static struct sizes winograd_sizes(const struct conv *c, enum conv_winograd m, bool turned)
 {
     size_t ci = (size_t)c->window.channels, co = (size_t)c->out_channels;
@@ -53,7 +71,7 @@ static struct sizes winograd_sizes(const struct conv *c, enum conv_winograd m, b
 
     s.positions = (size_t)winograd_positions(s.m);
     s.side = (size_t)c->window.out;
-    s.tiles = (s.side + (size_t)m - 1) / (size_t)m;
+    conv_winograd_cut_side(&s);
     s.from_ld = s.from + PAD;
     s.to_ld = s.to + PAD;
     s.weights_step = ci * co + PAD;
@@ -125,34 +143,117 @@ static void conv_winograd_pack(const struct sizes *s, bool turned, struct parall
     trace_part(piece, TRACE_IM2COL);
 }
 
-struct place {
-    size_t image, y, x; /* of its first output */
-};
+/* ---- tiles of a group
+ *
+ * Tiles are counted by rows over the batch. In a group they stand in the order of their kinds, so
+ * that those that have a position are neighbours. */
 
-static struct place conv_winograd_place_of(const struct sizes *s, size_t tile)
+enum { KINDS = 4 };
+
+/* Rows x columns: m x (m - 1), m x m, (m - 1) x m, (m - 1) x (m - 1) */
+static size_t conv_winograd_kind(bool full_rows, bool full_columns)
 {
-    size_t m = (size_t)s->m, row = tile / s->tiles;
-    return (struct place){row / s->tiles, row % s->tiles * m, tile % s->tiles * m};
+    return full_rows ? full_columns : full_columns ? 2 : 3;
 }
 
-/* Pixels of a window at (y, x), which may start at -1; `edge` stands for those outside. */
-static void conv_winograd_find_pixels(const struct sizes *s, size_t image, ptrdiff_t y, ptrdiff_t x,
-                                      int size, const float *base, size_t channels,
-                                      const float *edge, const float **pixels)
-{
-    ptrdiff_t side = (ptrdiff_t)s->side;
+struct group {
+    size_t base, tiles;
+    size_t first[KINDS + 1]; /* of each kind, in the group */
+    size_t before[KINDS];    /* tiles of each kind before the group */
+};
 
-    for (ptrdiff_t i = y; i < y + size; i++) {
-        bool outside = i < 0 || i >= side;
-        size_t row = image * s->side + (size_t)(outside ? 0 : i);
-        const float *line = base + row * s->side * channels;
-        for (ptrdiff_t j = x; j < x + size; j++)
-            *pixels++ = outside || j < 0 || j >= side ? edge : line + j * (ptrdiff_t)channels;
+/* Of the kind, before `tile`. */
+static size_t conv_winograd_count_kind(const struct sizes *s, size_t kind, size_t tile)
+{
+    bool full_rows = kind < 2, full_columns = kind == 1 || kind == 2;
+    size_t y = tile / s->tiles % s->tiles, x = tile % s->tiles;
+    size_t rows = full_rows ? s->full : s->tiles - s->full;
+    size_t columns = full_columns ? s->full : s->tiles - s->full;
+    size_t above = full_rows ? size_min(y, s->full) : y - size_min(y, s->full);
+    size_t left = full_columns ? size_min(x, s->full) : x - size_min(x, s->full);
+
+    return (tile / s->tiles / s->tiles * rows + above) * columns +
+           (full_rows == (y < s->full) ? left : 0);
+}
+
+static struct group conv_winograd_group(const struct sizes *s, size_t base, size_t tiles)
+{
+    struct group g = {.base = base, .tiles = tiles};
+
+    for (size_t k = 0; k < KINDS; k++) {
+        g.before[k] = conv_winograd_count_kind(s, k, base);
+        g.first[k + 1] = g.first[k] + conv_winograd_count_kind(s, k, base + tiles) - g.before[k];
+    }
+    return g;
+}
+
+/* The tiles of a group that have a position. */
+static struct parallel_range conv_winograd_tiles_at(const struct sizes *s, const struct group *g,
+                                                    size_t position)
+{
+    size_t last = (size_t)s->m + 1;
+    bool full_rows = position / (last + 1) == last, full_columns = position % (last + 1) == last;
+
+    return (struct parallel_range){g->first[full_columns ? 1 : 0],
+                                   g->first[full_rows      ? 2
+                                            : full_columns ? 3
+                                                           : KINDS]};
+}
+
+struct span {
+    size_t first, count;
+};
+
+static struct span conv_winograd_span(const struct sizes *s, size_t i)
+{
+    size_t m = (size_t)s->m;
+    return i < s->full ? (struct span){i * m, m}
+                       : (struct span){s->full * m + (i - s->full) * (m - 1), m - 1};
+}
+
+struct place {
+    struct winograd_tile tile;
+    size_t image, row; /* row: in the group */
+    struct span y, x;  /* outputs */
+};
+
+static struct place conv_winograd_place_of(const struct sizes *s, const struct group *g, size_t t)
+{
+    size_t tile = g->base + t, y = tile / s->tiles % s->tiles, x = tile % s->tiles;
+    size_t kind = conv_winograd_kind(y < s->full, x < s->full);
+    struct place p = {.image = tile / s->tiles / s->tiles,
+                      .row = g->first[kind] + conv_winograd_count_kind(s, kind, tile) -
+                             g->before[kind],
+                      .y = conv_winograd_span(s, y),
+                      .x = conv_winograd_span(s, x)};
+
+    p.tile = (struct winograd_tile){s->m, (int)p.y.count, (int)p.x.count};
+    return p;
+}
+
+/* A tile's outputs or, with a margin of 1, its inputs; `edge` stands for those outside the image,
+ * and for those of unwanted outputs. */
+static void conv_winograd_find_pixels(const struct sizes *s, const struct place *p, int margin,
+                                      const float *base, size_t channels, const float *edge,
+                                      const float **pixels)
+{
+    int size = s->m + 2 * margin;
+
+    for (int i = 0; i < size; i++) {
+        size_t y = p->y.first + (size_t)(i - margin); /* -1: larger than any */
+        const float *line =
+            base + (p->image * s->side + (y < s->side ? y : 0)) * s->side * channels;
+        for (int j = 0; j < size; j++) {
+            size_t x = p->x.first + (size_t)(j - margin);
+            *pixels++ = y < s->side && x < s->side ? line + x * channels : edge;
+        }
     }
 }
 
+/* Tiles [first, end) of a group */
 struct part {
-    size_t base, first, end;
+    const struct group *group;
+    size_t first, end;
     size_t channel, channels;
 };
 
@@ -170,10 +271,10 @@ static void conv_winograd_transform_inputs(const struct sizes *s, const float *x
     if (conv_winograd_counts_transform(&r, 2 * s->positions))
         return;
     for (size_t t = r.first; t < r.end; t++) {
-        struct place p = conv_winograd_place_of(s, r.base + t);
-        conv_winograd_find_pixels(s, p.image, (ptrdiff_t)p.y - 1, (ptrdiff_t)p.x - 1, s->m + 2,
-                                  x + r.channel, s->from, zeros, pixels);
-        winograd_input(s->m, pixels, r.channels, v + t * s->from_ld + r.channel, s->from_step);
+        struct place p = conv_winograd_place_of(s, r.group, t);
+        conv_winograd_find_pixels(s, &p, 1, x + r.channel, s->from, zeros, pixels);
+        winograd_input(p.tile, pixels, r.channels, v + p.row * s->from_ld + r.channel,
+                       s->from_step);
     }
     trace_part(piece, TRACE_IM2COL);
 }
@@ -187,10 +288,9 @@ static void conv_winograd_transform_outputs(const struct sizes *s, const float *
     if (conv_winograd_counts_transform(&r, s->positions + (size_t)(s->m * s->m)))
         return;
     for (size_t t = r.first; t < r.end; t++) {
-        struct place p = conv_winograd_place_of(s, r.base + t);
-        conv_winograd_find_pixels(s, p.image, (ptrdiff_t)p.y, (ptrdiff_t)p.x, s->m, z + r.channel,
-                                  s->to, unwanted, pixels);
-        winograd_output(s->m, v + t * s->to_ld + r.channel, s->to_step, r.channels,
+        struct place p = conv_winograd_place_of(s, r.group, t);
+        conv_winograd_find_pixels(s, &p, 0, z + r.channel, s->to, unwanted, pixels);
+        winograd_output(p.tile, v + p.row * s->to_ld + r.channel, s->to_step, r.channels,
                         (float *const *)pixels, add);
     }
     trace_part(piece, TRACE_IM2COL);
@@ -205,30 +305,31 @@ static void conv_winograd_transform_gradients(const struct sizes *s, const float
     if (conv_winograd_counts_transform(&r, s->positions + (size_t)(s->m * s->m)))
         return;
     for (size_t t = r.first; t < r.end; t++) {
-        struct place p = conv_winograd_place_of(s, r.base + t);
-        conv_winograd_find_pixels(s, p.image, (ptrdiff_t)p.y, (ptrdiff_t)p.x, s->m, dz + r.channel,
-                                  s->to, zeros, pixels);
-        winograd_output_gradient(s->m, pixels, r.channels, v + t * s->to_ld + r.channel,
+        struct place p = conv_winograd_place_of(s, r.group, t);
+        conv_winograd_find_pixels(s, &p, 0, dz + r.channel, s->to, zeros, pixels);
+        winograd_output_gradient(p.tile, pixels, r.channels, v + p.row * s->to_ld + r.channel,
                                  s->to_step);
     }
     trace_part(piece, TRACE_IM2COL);
 }
 
+/* Of a row of tiles, at its left. */
 static size_t conv_winograd_first_pixel(const struct sizes *s, size_t row)
 {
-    return (row / s->tiles * s->side + row % s->tiles * (size_t)s->m) * s->side;
+    return (row / s->tiles * s->side + conv_winograd_span(s, row % s->tiles).first) * s->side;
 }
 
 /* Whole rows of tiles together, otherwise row by row of pixels. */
 static void conv_winograd_call_done(const struct sizes *s, const struct part *r, conv_rows *done,
                                     void *context)
 {
-    size_t tile = r->base + r->first, end = r->base + r->end, m = (size_t)s->m;
+    size_t tile = r->group->base + r->first, end = r->group->base + r->end;
 
     while (done && tile < end) {
         size_t row = tile / s->tiles, x = tile % s->tiles, left = end - tile;
+        size_t pixel = conv_winograd_first_pixel(s, row);
         if (x == 0 && left >= s->tiles) {
-            size_t rows = left / s->tiles, pixel = conv_winograd_first_pixel(s, row);
+            size_t rows = left / s->tiles;
             conv_call_hook(done,
                            (struct parallel_block){pixel,
                                                    conv_winograd_first_pixel(s, row + rows) - pixel,
@@ -237,13 +338,14 @@ static void conv_winograd_call_done(const struct sizes *s, const struct part *r,
             tile += rows * s->tiles;
             continue;
         }
-        size_t count = size_min(s->tiles - x, left), pixels = size_min(count * m, s->side - x * m);
-        for (size_t y = 0; y < m && row % s->tiles * m + y < s->side; y++)
-            conv_call_hook(
-                done,
-                (struct parallel_block){conv_winograd_first_pixel(s, row) + y * s->side + x * m,
-                                        pixels, r->channel, r->channels},
-                context);
+        size_t count = size_min(s->tiles - x, left), from = conv_winograd_span(s, x).first;
+        size_t to = size_min(conv_winograd_span(s, x + count).first, s->side);
+        size_t height = conv_winograd_span(s, row % s->tiles).count;
+        for (size_t y = 0; y < height && pixel % (s->side * s->side) / s->side + y < s->side; y++)
+            conv_call_hook(done,
+                           (struct parallel_block){pixel + y * s->side + from, to - from,
+                                                   r->channel, r->channels},
+                           context);
         tile += count;
     }
 }
@@ -375,29 +477,36 @@ struct team_pass {
     const struct sizes *s;
     const struct conv_winograd_pass *p;
     const struct conv_winograd_sums *sums;
-    float *u;           /* transformed weights, or their gradient */
-    bool add;           /* to the gradient */
-    struct work w;      /* the team's, except `unwanted` */
-    size_t base, tiles; /* of the group */
-    size_t all;         /* tiles of the batch */
+    float *u;      /* transformed weights, or their gradient */
+    bool add;      /* to the gradient */
+    struct work w; /* the team's, except `unwanted` */
+    struct group group;
+    size_t all; /* tiles of the batch */
     make_product *make;
-    size_t rows, columns; /* of its products */
+    size_t rows, columns; /* of its products; rows: at most */
 };
+
+/* A pass has rows of tiles, a sum of channels. */
+static struct parallel_range conv_winograd_product_rows(const struct team_pass *t, size_t position)
+{
+    return t->p ? conv_winograd_tiles_at(t->s, &t->group, position)
+                : (struct parallel_range){0, t->rows};
+}
 
 static void conv_winograd_products_piece(const struct parallel_piece *piece, void *context)
 {
     const struct team_pass *t = context;
     struct parallel_block part[PARALLEL_BLOCKS];
-    size_t rows = t->rows, panels = t->columns / tile_columns();
-    size_t tiles = (rows + tile_rows() - 1) / tile_rows();
+    size_t panels = t->columns / tile_columns(), tiles = (t->rows + tile_rows() - 1) / tile_rows();
     int parts = parallel_blocks(t->s->positions * panels, tiles, parallel_piece_share(piece), part);
 
     for (int k = 0; k < parts; k++)
         for (size_t at = part[k].row, end = at + part[k].rows, count; at < end; at += count) {
-            size_t first = rows * part[k].column / tiles;
-            size_t after = rows * (part[k].column + part[k].columns) / tiles;
+            struct parallel_range r = conv_winograd_product_rows(t, at / panels);
+            size_t first = (r.end - r.first) * part[k].column / tiles;
+            size_t after = (r.end - r.first) * (part[k].column + part[k].columns) / tiles;
             count = size_min(end - at, panels - at % panels);
-            t->make(t, &(struct product){at / panels, first, after - first,
+            t->make(t, &(struct product){at / panels, r.first + first, after - first,
                                          at % panels * tile_columns(), count * tile_columns()});
         }
 }
@@ -427,13 +536,15 @@ static void winograd_multiply(const struct team_pass *t, const struct product *p
 static void conv_winograd_sum_products(const struct team_pass *t, const struct product *p)
 {
     const struct sizes *s = t->s;
-    struct tile_matrix b = {t->w.others + p->position * s->to_step + p->column, s->to_ld, false,
-                            false};
+    struct parallel_range tiles = conv_winograd_tiles_at(s, &t->group, p->position);
+    struct tile_matrix b = {t->w.others + p->position * s->to_step + tiles.first * s->to_ld +
+                                p->column,
+                            s->to_ld, false, false};
 
-    tile_gemm_transposed(p->rows, p->columns, t->tiles,
-                         t->w.inputs + p->position * s->from_step + p->row, s->from_ld, &b,
-                         t->u + p->position * s->weights_step + p->row * s->to + p->column, s->to,
-                         t->add);
+    tile_gemm_transposed(
+        p->rows, p->columns, tiles.end - tiles.first,
+        t->w.inputs + p->position * s->from_step + tiles.first * s->from_ld + p->row, s->from_ld,
+        &b, t->u + p->position * s->weights_step + p->row * s->to + p->column, s->to, t->add);
 }
 
 enum { CHANNELS_AT_ONCE = 64 };
@@ -443,11 +554,11 @@ static int conv_winograd_tiles_of_piece(const struct team_pass *t, size_t channe
                                         struct part part[PARALLEL_BLOCKS])
 {
     struct parallel_block block[PARALLEL_BLOCKS];
-    int count = parallel_matrix(t->tiles, t->tiles, channels, CHANNELS_AT_ONCE,
+    int count = parallel_matrix(t->group.tiles, t->group.tiles, channels, CHANNELS_AT_ONCE,
                                 parallel_piece_share(piece), block);
 
     for (int i = 0; i < count; i++)
-        part[i] = (struct part){t->base, block[i].row, block[i].row + block[i].rows,
+        part[i] = (struct part){&t->group, block[i].row, block[i].row + block[i].rows,
                                 block[i].column, block[i].columns};
     return count;
 }
@@ -489,14 +600,14 @@ static void conv_winograd_gradients_piece(const struct parallel_piece *piece, vo
 static void conv_winograd_take_tiles(struct team_pass *t, parallel_piece_body *body,
                                      struct parallel_share share)
 {
-    parallel_take(share, t->tiles / (size_t)share.parts, body, t);
+    parallel_take(share, t->group.tiles / (size_t)share.parts, body, t);
 }
 
 static void conv_winograd_run_team_group(struct team_pass *t, struct parallel_share share)
 {
     conv_winograd_take_tiles(t, conv_winograd_inputs_piece, share);
     parallel_barrier(share);
-    conv_winograd_take_products(t, t->tiles, t->s->to, winograd_multiply, share);
+    conv_winograd_take_products(t, t->group.tiles, t->s->to, winograd_multiply, share);
     parallel_barrier(share);
     conv_winograd_take_tiles(t, conv_winograd_outputs_piece, share);
 }
@@ -507,7 +618,7 @@ static void conv_winograd_run_own_group(struct team_pass *t)
     static const struct parallel_piece all = {PARALLEL_ALL, PARALLEL_ALL, 0};
 
     conv_winograd_inputs_piece(&all, t);
-    t->rows = t->tiles;
+    t->rows = t->group.tiles;
     t->columns = t->s->to;
     t->make = winograd_multiply;
     conv_winograd_products_piece(&all, t);
@@ -520,8 +631,8 @@ static void conv_winograd_own_tiles_piece(const struct parallel_piece *piece, vo
     struct parallel_range mine = parallel_range(t.all, parallel_piece_share(piece));
 
     conv_winograd_begin(t.s, &t.w);
-    for (t.base = mine.first; t.base < mine.end; t.base += t.tiles) {
-        t.tiles = size_min(mine.end - t.base, t.s->group);
+    for (size_t base = mine.first; base < mine.end; base += t.group.tiles) {
+        t.group = conv_winograd_group(t.s, base, size_min(mine.end - base, t.s->group));
         conv_winograd_run_own_group(&t);
     }
 }
@@ -552,8 +663,8 @@ void conv_winograd_run(const struct conv_part *part, const struct conv_winograd_
     if (share.part == 0)
         conv_winograd_begin(&s, &t.w);
     parallel_barrier(share);
-    for (; t.base < t.all; t.base += s.group) {
-        t.tiles = size_min(t.all - t.base, s.group);
+    for (size_t base = 0; base < t.all; base += s.group) {
+        t.group = conv_winograd_group(&s, base, size_min(t.all - base, s.group));
         conv_winograd_run_team_group(&t, share);
     }
 }
@@ -568,10 +679,11 @@ static size_t conv_winograd_images(const struct sizes *s)
 static void conv_winograd_make_ready(const struct conv *c, const struct team_pass *t, size_t batch)
 {
     size_t image_tiles = conv_winograd_image_tiles(t->s), pixels = conv_pixels_out(c);
+    size_t base = t->group.base;
 
-    if (t->base % batch == 0)
-        conv_call_hook_rows(t->sums->ready, t->base / image_tiles * pixels,
-                            size_min(batch, t->all - t->base) / image_tiles * pixels, t->s->to,
+    if (base % batch == 0)
+        conv_call_hook_rows(t->sums->ready, base / image_tiles * pixels,
+                            size_min(batch, t->all - base) / image_tiles * pixels, t->s->to,
                             t->sums->context);
 }
 
@@ -593,8 +705,9 @@ void conv_winograd_sum(const struct conv_part *part, const struct conv_winograd_
     if (share.part == 0)
         conv_winograd_begin(&s, &t.w);
     parallel_barrier(share);
-    for (; t.base < t.all; t.base += t.tiles, t.add = true) {
-        t.tiles = size_min(size_min(t.all, (t.base / batch + 1) * batch) - t.base, s.group);
+    for (size_t base = 0; base < t.all; base += t.group.tiles, t.add = true) {
+        size_t end = size_min(t.all, (base / batch + 1) * batch);
+        t.group = conv_winograd_group(&s, base, size_min(end - base, s.group));
         if (single)
             conv_winograd_make_ready(part->c, &t, batch);
         conv_winograd_take_tiles(&t, conv_winograd_inputs_piece, share);

@@ -4,27 +4,38 @@
 
 enum { CHANNELS = 3 * 16, LD = CHANNELS + 5 }; /* multiples of any vector */
 
-static const int tiles[] = {2, 4};
+static const struct winograd_tile tiles[] = {
+    {2, 2, 2},
+    {4, 4, 4},
+    {4, 4, 3},
+    {4, 3, 4},
+    {4, 3, 3},
+};
 
-/* `count` pixels of CHANNELS floats, in reverse order. */
-static float **pixels_of(float *floats, int count)
+enum { TILES = sizeof tiles / sizeof tiles[0] };
+
+/* `side`^2 pixels of CHANNELS floats, in reverse order; NULL where a tile has none. */
+static float **pixels_of(struct winograd_tile t, int side, float *floats)
 {
     static float *pixels[WINOGRAD_POSITIONS_MAX];
-    for (int i = 0; i < count; i++)
-        pixels[i] = floats + (count - 1 - i) * CHANNELS;
+    for (int i = 0; i < side * side; i++)
+        pixels[i] = i / side < side - (t.m - t.rows) && i % side < side - (t.m - t.columns)
+                        ? floats + (side * side - 1 - i) * CHANNELS
+                        : NULL;
     return pixels;
 }
 
 Test(winograd, inputs_equal_the_matrices)
 {
-    for (int i = 0; i < 2; i++) {
-        int n = winograd_positions(tiles[i]);
+    for (int i = 0; i < TILES; i++) {
+        struct winograd_tile t = tiles[i];
+        int n = winograd_positions(t.m);
         float *x = noise((size_t)n * CHANNELS, 1), *v = noise((size_t)n * LD, 2);
         float *want = copy_of(v, (size_t)n * LD);
-        const float *const *pixels = (const float *const *)pixels_of(x, n);
-        winograd_input(tiles[i], pixels, CHANNELS, v, LD);
-        winograd_input_reference(tiles[i], pixels, CHANNELS, want, LD);
-        assert_close(v, want, (size_t)n * LD, 1e-6, "inputs of F(%d)", tiles[i]);
+        const float *const *pixels = (const float *const *)pixels_of(t, t.m + 2, x);
+        winograd_input(t, pixels, CHANNELS, v, LD);
+        winograd_input_reference(t, pixels, CHANNELS, want, LD);
+        assert_close(v, want, (size_t)n * LD, 1e-6, "inputs of %dx%d", t.rows, t.columns);
         free(x);
         free(v);
         free(want);
@@ -33,13 +44,15 @@ Test(winograd, inputs_equal_the_matrices)
 
 Test(winograd, outputs_equal_the_matrices)
 {
-    for (int i = 0; i < 4; i++) {
-        int m = tiles[i / 2], n = winograd_positions(m);
-        float *v = noise((size_t)n * LD, 1), *z = noise((size_t)(m * m) * CHANNELS, 2);
-        float *want = copy_of(z, (size_t)(m * m) * CHANNELS);
-        winograd_output(m, v, LD, CHANNELS, pixels_of(z, m * m), i % 2);
-        winograd_output_reference(m, v, LD, CHANNELS, pixels_of(want, m * m), i % 2);
-        assert_close(z, want, (size_t)(m * m) * CHANNELS, 1e-6, "outputs of F(%d)", m);
+    for (int i = 0; i < 2 * TILES; i++) {
+        struct winograd_tile t = tiles[i / 2];
+        int n = winograd_positions(t.m), outputs = t.m * t.m;
+        float *v = noise((size_t)n * LD, 1), *z = noise((size_t)outputs * CHANNELS, 2);
+        float *want = copy_of(z, (size_t)outputs * CHANNELS);
+        winograd_output(t, v, LD, CHANNELS, pixels_of(t, t.m, z), i % 2);
+        winograd_output_reference(t, v, LD, CHANNELS, pixels_of(t, t.m, want), i % 2);
+        assert_close(z, want, (size_t)outputs * CHANNELS, 1e-6, "outputs of %dx%d", t.rows,
+                     t.columns);
         free(v);
         free(z);
         free(want);
@@ -48,14 +61,15 @@ Test(winograd, outputs_equal_the_matrices)
 
 Test(winograd, output_gradients_equal_the_matrices)
 {
-    for (int i = 0; i < 2; i++) {
-        int m = tiles[i], n = winograd_positions(m);
-        float *dz = noise((size_t)(m * m) * CHANNELS, 1), *v = noise((size_t)n * LD, 2);
+    for (int i = 0; i < TILES; i++) {
+        struct winograd_tile t = tiles[i];
+        int n = winograd_positions(t.m);
+        float *dz = noise((size_t)(t.m * t.m) * CHANNELS, 1), *v = noise((size_t)n * LD, 2);
         float *want = copy_of(v, (size_t)n * LD);
-        const float *const *pixels = (const float *const *)pixels_of(dz, m * m);
-        winograd_output_gradient(m, pixels, CHANNELS, v, LD);
-        winograd_output_gradient_reference(m, pixels, CHANNELS, want, LD);
-        assert_close(v, want, (size_t)n * LD, 1e-6, "output gradients of F(%d)", m);
+        const float *const *pixels = (const float *const *)pixels_of(t, t.m, dz);
+        winograd_output_gradient(t, pixels, CHANNELS, v, LD);
+        winograd_output_gradient_reference(t, pixels, CHANNELS, want, LD);
+        assert_close(v, want, (size_t)n * LD, 1e-6, "output gradients of %dx%d", t.rows, t.columns);
         free(dz);
         free(v);
         free(want);
@@ -65,7 +79,7 @@ Test(winograd, output_gradients_equal_the_matrices)
 Test(winograd, kernels_equal_the_matrices)
 {
     for (int i = 0; i < 4; i++) {
-        int m = tiles[i / 2], n = winograd_positions(m);
+        int m = tiles[i / 2].m, n = winograd_positions(m);
         float *w = noise(9 * CHANNELS, 1), *u = noise((size_t)n * LD, 2);
         float *want = copy_of(u, (size_t)n * LD);
         const float *from = i % 2 ? w + 8 * CHANNELS : w;
@@ -82,7 +96,7 @@ Test(winograd, kernels_equal_the_matrices)
 Test(winograd, kernel_gradients_equal_the_matrices)
 {
     for (int i = 0; i < 4; i++) {
-        int m = tiles[i / 2], n = winograd_positions(m);
+        int m = tiles[i / 2].m, n = winograd_positions(m);
         float *u = noise((size_t)n * LD, 1), *dw = noise(9 * CHANNELS, 2);
         float *want = copy_of(dw, 9 * CHANNELS);
         winograd_kernel_gradient(m, u, LD, CHANNELS, dw, CHANNELS, i % 2);
@@ -97,26 +111,26 @@ Test(winograd, kernel_gradients_equal_the_matrices)
 /* The matrices themselves: one tile's outputs are those of the convolution. */
 Test(winograd, a_tile_is_convolved)
 {
-    for (int i = 0; i < 2; i++) {
-        int m = tiles[i], n = winograd_positions(m);
-        float *x = noise((size_t)n, 1), *w = noise(9, 2), v[36], u[36], z[16], want[16];
+    for (int i = 0; i < TILES; i++) {
+        struct winograd_tile t = tiles[i];
+        int m = t.m, n = winograd_positions(m);
+        float *x = noise((size_t)n, 1), *w = noise(9, 2), v[36] = {0}, u[36], z[16], want[16];
         const float *in[36];
         float *out[16];
         for (int k = 0; k < n; k++)
             in[k] = x + k;
-        for (int k = 0; k < m * m; k++)
+        for (int k = 0; k < m * m; k++) {
             out[k] = z + k;
-        winograd_input_reference(m, in, 1, v, 1);
+            z[k] = want[k] = 0;
+            for (int tap = 0; k / m < t.rows && k % m < t.columns && tap < 9; tap++)
+                want[k] += w[tap] * x[(k / m + tap / 3) * (m + 2) + k % m + tap % 3];
+        }
+        winograd_input_reference(t, in, 1, v, 1);
         winograd_kernel_reference(m, w, 1, 1, u, 1);
         for (int k = 0; k < n; k++)
             v[k] *= u[k];
-        winograd_output_reference(m, v, 1, 1, out, false);
-        for (int k = 0; k < m * m; k++) {
-            want[k] = 0;
-            for (int t = 0; t < 9; t++)
-                want[k] += w[t] * x[(k / m + t / 3) * (m + 2) + k % m + t % 3];
-        }
-        assert_close(z, want, (size_t)(m * m), 1e-6, "a tile of F(%d)", m);
+        winograd_output_reference(t, v, 1, 1, out, false);
+        assert_close(z, want, (size_t)(m * m), 1e-6, "a tile of %dx%d", t.rows, t.columns);
         free(x);
         free(w);
     }

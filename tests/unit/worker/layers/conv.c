@@ -98,10 +98,23 @@ Test(conv, groups_of_other_shapes_are_refused)
     cr_assert(!conv_grouped_takes(&wider));
 }
 
-/* Tiles that stick out, single pixels, several groups of tiles, both sides of a batch. */
+/* Tiles that stick out, single pixels, several groups of tiles, both sides of a batch; each mixture
+ * of tiles of 4 and 3 outputs. */
 static const struct shape winograd_shapes[] = {
     {2,  1,  32, 32, 3, 1, 1, 1},
     {3,  2,  32, 64, 3, 1, 1, 1},
+    {7,  3,  32, 64, 3, 1, 1, 1},
+    {9,  6,  64, 32, 3, 1, 1, 1},
+    {2,  8,  32, 32, 3, 1, 1, 1},
+    {3,  9,  32, 32, 3, 1, 1, 1},
+    {5,  10, 32, 64, 3, 1, 1, 1},
+    {2,  11, 64, 32, 3, 1, 1, 1},
+    {2,  12, 32, 32, 3, 1, 1, 1},
+    {3,  13, 32, 32, 3, 1, 1, 1},
+    {1,  15, 32, 32, 3, 1, 1, 1},
+    {1,  16, 32, 32, 3, 1, 1, 1},
+    {2,  22, 64, 32, 3, 1, 1, 1},
+    {1,  28, 32, 32, 3, 1, 1, 1},
     {1,  4,  64, 32, 3, 1, 1, 1},
     {2,  7,  64, 96, 3, 1, 1, 1},
     {2,  14, 96, 32, 3, 1, 1, 1},
