@@ -48,6 +48,8 @@ ISA_INLINE void micro(int rows, bool by_k, const float *a, size_t lda, const flo
     for (size_t l = 0; l < k; l++, b += TILE_COLUMNS) {
         vec b0 = vec_load(b), b1 = vec_load(b + VEC);
         __builtin_prefetch(next, 0, 2);
+        if (by_k) /* the columns of the next tile: strides defeat the hardware prefetcher */
+            __builtin_prefetch(a + LINE, 0, 2);
         next += LINE;
         if (--left == 0) {
             fetch++;
