@@ -70,31 +70,47 @@ BF16_INLINE __m512 dot(__m512 c, __m512i a, __m512i b)
     return c;
 }
 
-BF16_INLINE void dot_rows(const struct bf16_product *p, size_t first, int rows, float *c,
-                          size_t ldc, bool add)
-{
-    __m512 sum[14][2];
-    float *to = c + first * ldc;
+enum { DOT_ROWS = 14 };
 
+/* Adds the products of the rows at a to sum. Fetches the `ahead`th next ones, unless it is 0. */
+BF16_INLINE void dot_sum(const struct bf16_product *p, const bf16 *const *a, int rows, size_t ahead,
+                         __m512 sum[DOT_ROWS][2])
+{
+    const bf16 *b = p->panel;
+
+    for (size_t q = 0; q < p->chunks; q++, b += 512) {
+        size_t k = p->chunk[q];
 #pragma GCC unroll 14
-    for (int i = 0; i < rows; i++)
-        for (int j = 0; j < 2; j++)
-            sum[i][j] = add ? _mm512_loadu_ps(to + (size_t)i * ldc + 16 * j) : _mm512_setzero_ps();
-    for (size_t q = 0; q < p->chunks; q++) {
-        const bf16 *a = p->a + first * p->row + p->chunk[q];
-        const bf16 *b = p->panel + q * BF16_CHUNK_SIZE;
-        for (size_t k = 0; k < BF16_CHUNK; k += 2, b += 32) {
+        for (int i = 0; i < rows && ahead; i++)
+            __builtin_prefetch(a[i] + ahead * p->row + k);
+        for (size_t end = k + BF16_CHUNK; k < end; k += 2, b += 32) {
             __m512i b0 = _mm512_loadu_si512(b), b1 = _mm512_loadu_si512(b + 512);
 #pragma GCC unroll 14
             for (int i = 0; i < rows; i++) {
                 int pair;
-                memcpy(&pair, a + (size_t)i * p->row + k, sizeof pair);
+                memcpy(&pair, a[i] + k, sizeof pair);
                 __m512i x = _mm512_set1_epi32(pair);
                 sum[i][0] = dot(sum[i][0], x, b0);
                 sum[i][1] = dot(sum[i][1], x, b1);
             }
         }
     }
+}
+
+BF16_INLINE void dot_rows(const struct bf16_product *p, size_t first, int rows, float *c,
+                          size_t ldc, bool add)
+{
+    const bf16 *a[DOT_ROWS];
+    __m512 sum[DOT_ROWS][2];
+    float *to = c + first * ldc;
+
+#pragma GCC unroll 14
+    for (int i = 0; i < rows; i++) {
+        a[i] = p->a + (first + (size_t)i) * p->row;
+        for (int j = 0; j < 2; j++)
+            sum[i][j] = add ? _mm512_loadu_ps(to + (size_t)i * ldc + 16 * j) : _mm512_setzero_ps();
+    }
+    dot_sum(p, a, rows, 0, sum);
 #pragma GCC unroll 14
     for (int i = 0; i < rows; i++)
         for (int j = 0; j < 2; j++)
@@ -113,6 +129,58 @@ static void bf16_multiply_dot(const struct bf16_product *p, size_t rows, float *
         dot_rows(p, i, 5, c, ldc, add);
     for (; i < rows; i++)
         dot_rows(p, i, 1, c, ldc, add);
+}
+
+BF16_INLINE __m512 dot_load(const bf16 *p)
+{
+    __m256i x = _mm256_loadu_si256((const __m256i *)p);
+    return (__m512)_mm512_slli_epi32(_mm512_cvtepu16_epi32(x), 16);
+}
+
+/* Stores the first `used` rows. */
+BF16_INLINE void dot_round(const struct bf16_product *p, const bf16 *const *a, int rows,
+                           bf16 *const *to, int used, bool add)
+{
+    __m512 sum[DOT_ROWS][2];
+
+#pragma GCC unroll 14
+    for (int i = 0; i < rows; i++)
+        sum[i][0] = sum[i][1] = _mm512_setzero_ps();
+    dot_sum(p, a, rows, DOT_ROWS, sum);
+#pragma GCC unroll 14
+    for (int i = 0; i < rows && i < used; i++) {
+        __m512i y;
+        for (int j = 0; j < 2 && add; j++)
+            sum[i][j] += dot_load(to[i] + 16 * j);
+        __asm__("vcvtne2ps2bf16 %1, %2, %0" : "=v"(y) : "v"(sum[i][0]), "v"(sum[i][1]));
+        _mm512_storeu_si512(to[i], y);
+    }
+}
+
+/* The rows of a tile need not be neighbours: those without a target are left out. */
+static void bf16_round_dot(const struct bf16_product *p, size_t rows, const struct bf16_target *t)
+{
+    for (size_t i = 0; i < rows;) {
+        const bf16 *a[DOT_ROWS];
+        bf16 *to[DOT_ROWS];
+        int n = 0;
+        for (; n < DOT_ROWS && i < rows; i++) {
+            int64_t pixel = t->pixel ? t->pixel[i] : (int64_t)i;
+            if (pixel < 0)
+                continue;
+            a[n] = p->a + i * p->row;
+            to[n] = t->to + (size_t)pixel * t->ld;
+            __builtin_prefetch(to[n++], 1);
+        }
+        for (int k = n; k < DOT_ROWS; k++)
+            a[k] = p->a;
+        if (n <= DOT_ROWS / 2)
+            dot_round(p, a, DOT_ROWS / 2, to, n, t->add);
+        else if (t->add)
+            dot_round(p, a, DOT_ROWS, to, n, true);
+        else
+            dot_round(p, a, DOT_ROWS, to, n, false);
+    }
 }
 
 /* ---- AMX: TDPBF16PS */
@@ -248,12 +316,15 @@ static const struct {
     const char *name;
     bool (*has)(void);
     void (*multiply)(const struct bf16_product *p, size_t rows, float *c, size_t ldc, bool add);
+    /* NULL: multiplies into a block and rounds that */
+    void (*round)(const struct bf16_product *p, size_t rows, const struct bf16_target *t);
     void (*begin)(void), (*end)(void); /* around a thread's products; may be NULL */
 } kernels[BF16_KINDS] = {
-    [BF16_EMULATED] = {"emulated",    NULL,           bf16_multiply_emulated, NULL,             NULL          },
+    [BF16_EMULATED] = {"emulated",    NULL,           bf16_multiply_emulated, NULL,           NULL,             NULL},
 #if defined __AVX512BW__ && defined __linux__
-    [BF16_DOT] = {"avx512_bf16", bf16_has_dot,   bf16_multiply_dot,      NULL,             NULL          },
-    [BF16_AMX] = {"amx_bf16",    bf16_has_tiles, bf16_multiply_amx,      bf16_begin_tiles, bf16_end_tiles},
+    [BF16_DOT] = {"avx512_bf16", bf16_has_dot,   bf16_multiply_dot,      bf16_round_dot, NULL,             NULL},
+    [BF16_AMX] = {"amx_bf16",    bf16_has_tiles, bf16_multiply_amx,      NULL,           bf16_begin_tiles,
+                       bf16_end_tiles                                                                               },
 #else
     [BF16_DOT] = {.name = "avx512_bf16"},
     [BF16_AMX] = {.name = "amx_bf16"},
@@ -312,6 +383,46 @@ void bf16_end(void)
 void bf16_multiply(const struct bf16_product *p, size_t rows, float *c, size_t ldc, bool add)
 {
     kernels[kind].multiply(p, rows, c, ldc, add);
+}
+
+BF16_INLINE void bf16_store_block(const float *block, size_t first, size_t rows,
+                                  const struct bf16_target *t, bool native)
+{
+    for (size_t i = first; i < first + rows; i++, block += BF16_COLUMNS) {
+        int64_t pixel = t->pixel ? t->pixel[i] : (int64_t)i;
+        if (pixel < 0)
+            continue;
+        bf16 *to = t->to + (size_t)pixel * t->ld;
+        for (size_t k = 0; k < BF16_COLUMNS; k += VEC) {
+            vec v = vec_load(block + k);
+            if (t->add)
+                v += vec_load_bf16(to + k);
+            vec_store_bf16(to + k, v, native);
+        }
+    }
+}
+
+static void bf16_round_blocks(struct bf16_product p, size_t rows, const struct bf16_target *t)
+{
+    float block[BF16_ROWS * BF16_COLUMNS] __attribute__((aligned(64)));
+
+    for (size_t i = 0; i < rows; i += BF16_ROWS, p.a += BF16_ROWS * p.row) {
+        size_t left = t->exact ? rows - i : bf16_round_up(rows - i, BF16_HALF_TILE);
+        size_t n = left < BF16_ROWS ? left : BF16_ROWS;
+        kernels[kind].multiply(&p, n, block, BF16_COLUMNS, false);
+        if (bf16_converts())
+            bf16_store_block(block, i, n, t, true);
+        else
+            bf16_store_block(block, i, n, t, false);
+    }
+}
+
+void bf16_multiply_rounded(const struct bf16_product *p, size_t rows, const struct bf16_target *t)
+{
+    if (kernels[kind].round)
+        kernels[kind].round(p, rows, t);
+    else
+        bf16_round_blocks(*p, rows, t);
 }
 
 /* ---- conversion and packing */

@@ -84,3 +84,18 @@ void bf16_end(void);
 
 /* C (rows <= BF16_ROWS, BF16_COLUMNS), fp32, = A B or += A B. */
 void bf16_multiply(const struct bf16_product *p, size_t rows, float *c, size_t ldc, bool add);
+
+/* Row i of a product becomes row pixel[i] of `to`, or i if pixel is NULL; none if negative. */
+struct bf16_target {
+    bf16 *to;
+    size_t ld;
+    const int32_t *pixel; /* as many as the rows rounded up to a multiple of BF16_HALF_TILE */
+    bool add;
+    bool exact; /* do not read beyond the last row of A */
+};
+
+/* A partially filled half of AMX's tiles takes as long as a full one. */
+enum { BF16_HALF_TILE = BF16_ROWS / 2 };
+
+/* Target = A B or += A B, rounded once, of any number of rows */
+void bf16_multiply_rounded(const struct bf16_product *p, size_t rows, const struct bf16_target *t);

@@ -9,56 +9,26 @@
 struct bf16_rows {
     struct bf16_product p; /* at the first position and panel */
     size_t positions;
-    bool exact;            /* do not read beyond the last position */
-    size_t columns, panel; /* elements of a panel */
-    const int32_t *pixel;  /* NULL: positions are pixels */
-    bf16 *to;              /* (pixels, columns) */
-    bool add;
+    size_t columns, panel;     /* elements of a panel */
+    struct bf16_target target; /* at the first panel; its ld is set here */
     const struct bf16_grid *g;
     size_t (*base)(const struct bf16_grid *g, size_t j);
 };
 
-BF16_INLINE void store_rows(const struct bf16_rows *r, const float *block, size_t q, size_t rows,
-                            size_t j, bool native)
-{
-    for (size_t i = 0; i < rows; i++, block += BF16_COLUMNS) {
-        int64_t pixel = r->pixel ? r->pixel[q + i] : (int64_t)(q + i);
-        if (pixel < 0)
-            continue;
-        bf16 *to = r->to + (size_t)pixel * r->columns + j * BF16_COLUMNS;
-        for (size_t k = 0; k < BF16_COLUMNS; k += VEC) {
-            vec v = vec_load(block + k);
-            if (r->add)
-                v += vec_load_bf16(to + k);
-            vec_store_bf16(to + k, v, native);
-        }
-    }
-}
-
-/* A partially filled half takes as long as a full one. */
-enum { HALF_TILE = BF16_ROWS / 2 };
-
 /* The panel loop is outside, so that a panel stays in the first-level cache. */
-static void bf16_multiply_rows(const struct bf16_rows *r)
+static void bf16_multiply_rows(struct bf16_rows r)
 {
-    float block[BF16_ROWS * BF16_COLUMNS] __attribute__((aligned(64)));
-    struct bf16_product p = r->p;
+    const bf16 *a = r.p.a;
 
-    if (dry_run_products(bf16_round_up(r->positions, HALF_TILE), r->columns, p.chunks * BF16_CHUNK))
+    r.target.ld = r.columns;
+    if (dry_run_products(bf16_round_up(r.positions, BF16_HALF_TILE), r.columns,
+                         r.p.chunks * BF16_CHUNK))
         return;
-    for (size_t j = 0; j < r->columns / BF16_COLUMNS; j++) {
-        const bf16 *a = r->p.a + r->base(r->g, j);
-        p.panel = r->p.panel + j * r->panel;
-        for (size_t q = 0; q < r->positions; q += BF16_ROWS) {
-            size_t left = r->exact ? r->positions - q : bf16_round_up(r->positions - q, HALF_TILE);
-            size_t rows = size_min(left, BF16_ROWS);
-            p.a = a + q * p.row;
-            bf16_multiply(&p, rows, block, BF16_COLUMNS, false);
-            if (bf16_converts())
-                store_rows(r, block, q, rows, j, true);
-            else
-                store_rows(r, block, q, rows, j, false);
-        }
+    for (size_t j = 0; j < r.columns / BF16_COLUMNS; j++) {
+        r.p.a = a + r.base(r.g, j);
+        bf16_multiply_rounded(&r.p, r.positions, &r.target);
+        r.p.panel += r.panel;
+        r.target.to += BF16_COLUMNS;
     }
 }
 
@@ -319,13 +289,13 @@ static void conv_bf16_forward_in_place(const struct bf16_grid *g, const struct b
     conv_bf16_forward_chunks(g, 0, s->chunk);
     for (; row < last; row += step) {
         size_t rows = size_min(last - row, step);
-        bf16_multiply_rows(&(struct bf16_rows){
+        bf16_multiply_rows((struct bf16_rows){
             .p = {x + row * g->ci, g->ci, s->chunk, chunks, packed},
             .positions = rows,
-            .exact = true,
             .columns = g->co,
             .panel = chunks * BF16_CHUNK_SIZE,
-            .to = z + row * g->co,
+            .target.to = z + row * g->co,
+            .target.exact = true,
             .g = g,
             .base = bf16_base_in
         });
@@ -346,13 +316,13 @@ static void conv_bf16_forward_piece(const struct bf16_grid *g, const struct bf16
     else
         conv_bf16_forward_chunks(g, bf16_lay_x(g, x, piece, s->x), s->chunk);
     bf16_find_pixels(&place, piece, s->pixel);
-    bf16_multiply_rows(&(struct bf16_rows){
+    bf16_multiply_rows((struct bf16_rows){
         .p = {s->x, first ? g->stride * g->ci : g->ci, s->chunk, chunks, packed},
         .positions = piece.rows * g->width,
         .columns = g->co,
         .panel = chunks * BF16_CHUNK_SIZE,
-        .pixel = s->pixel,
-        .to = z,
+        .target.to = z,
+        .target.pixel = s->pixel,
         .g = g,
         .base = bf16_base_in
     });
@@ -545,15 +515,15 @@ static size_t conv_bf16_backward_data_of_phase(const struct bf16_grid *g,
                 s->chunk[n++] =
                     ((y0 + g->lead - ty) * g->width + x0 + g->lead - tx) * g->co + i * 32;
     bf16_find_pixels(&place, piece, s->pixel);
-    bf16_multiply_rows(&(struct bf16_rows){
+    bf16_multiply_rows((struct bf16_rows){
         .p = {dz, g->co, s->chunk, n, b->packed + chunks * BF16_CHUNK_SIZE},
         .positions = piece.rows * g->width,
-        .exact = g->dz_in_place,
         .columns = g->ci,
         .panel = bf16_panel_chunks(g, CONV_DATA) * BF16_CHUNK_SIZE,
-        .pixel = s->pixel,
-        .to = b->dx,
-        .add = b->add_dx,
+        .target.to = b->dx,
+        .target.pixel = s->pixel,
+        .target.add = b->add_dx,
+        .target.exact = g->dz_in_place,
         .g = g,
         .base = bf16_base_out
     });
@@ -649,14 +619,14 @@ static void conv_bf16_backward_in_place(const struct bf16_grid *g, const struct 
             continue;
         for (size_t i = 0; i < chunks; i++)
             s->chunk[i] = 32 * i;
-        bf16_multiply_rows(&(struct bf16_rows){
+        bf16_multiply_rows((struct bf16_rows){
             .p = {dz, g->co, s->chunk, chunks, b->packed},
             .positions = rows,
-            .exact = true,
             .columns = g->ci,
             .panel = chunks * BF16_CHUNK_SIZE,
-            .to = b->dx + row * g->ci,
-            .add = b->add_dx,
+            .target.to = b->dx + row * g->ci,
+            .target.add = b->add_dx,
+            .target.exact = true,
             .g = g,
             .base = bf16_base_out
         });

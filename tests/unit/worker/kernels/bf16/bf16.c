@@ -120,10 +120,10 @@ Test(bf16, transposes)
 
 /* ---------------------------------------------------------------- products */
 
-enum { ROW = 5 * 32 + 7, CHUNKS = 5, LDC = 37 };
+enum { ROW = 5 * 32 + 7, CHUNKS = 5, LDC = 37, TARGETS = 80 };
 
 struct numbers {
-    bf16 a[BF16_ROWS * ROW], panel[CHUNKS * BF16_CHUNK_SIZE];
+    bf16 a[TARGETS * ROW], panel[CHUNKS * BF16_CHUNK_SIZE];
     float c[BF16_ROWS * LDC];
 };
 
@@ -155,7 +155,7 @@ static void bf16_fill(struct numbers *n, const struct range *range, int64_t seed
     for (size_t i = 0; i < sizeof n->c / sizeof *n->c; i++)
         n->c[i] = float_of(number(&r, range->low_c, range->range_c));
     for (size_t i = 0; specials_too && i < SPECIALS; i++) {
-        n->a[rng_u32(&r) % (BF16_ROWS * ROW)] = (bf16)(specials[i] >> 16);
+        n->a[rng_u32(&r) % (TARGETS * ROW)] = (bf16)(specials[i] >> 16);
         n->panel[rng_u32(&r) % (CHUNKS * BF16_CHUNK_SIZE)] = (bf16)(specials[i] >> 16);
         n->c[rng_u32(&r) % (BF16_ROWS * LDC)] = float_of(specials[i]);
     }
@@ -180,9 +180,46 @@ static void check_product(enum bf16_kind kind, const struct numbers *n, size_t r
                   rows, i, (double)have[i], (double)want[i]);
 }
 
+static float flushed(float x)
+{
+    return fabsf(x) < 0x1p-126f ? copysignf(0, x) : x;
+}
+
+/* Every fifth row goes nowhere, the others to the targets in reverse if `mapped`. */
+static void check_rounded(enum bf16_kind kind, const struct numbers *n, size_t rows, bool mapped,
+                          bool add)
+{
+    static const size_t chunk[CHUNKS] = {96, 0, 128, 64, 32};
+    struct bf16_product p = {n->a, ROW, chunk, CHUNKS, n->panel};
+    static float sum[TARGETS * BF16_COLUMNS];
+    static bf16 have[TARGETS * LDC], want[TARGETS * LDC];
+    int32_t pixel[TARGETS];
+
+    bf16_multiply_reference(kind, &p, rows, sum, BF16_COLUMNS, false);
+    for (size_t i = 0; i < TARGETS * LDC; i++)
+        have[i] = want[i] = n->a[i];
+    for (size_t i = 0; i < TARGETS; i++) {
+        pixel[i] = i >= rows || (mapped && i % 5 == 3) ? -1 : (int32_t)(mapped ? rows - 1 - i : i);
+        for (size_t j = 0; j < BF16_COLUMNS && pixel[i] >= 0; j++) {
+            bf16 *to = want + (size_t)pixel[i] * LDC + j;
+            float y = add ? flushed(bf16_to_float(*to)) : 0, x = sum[i * BF16_COLUMNS + j];
+            *to = bf16_from_float(add ? x + y : x);
+        }
+    }
+    bf16_begin();
+    bf16_multiply_rounded(&p, rows,
+                          &(struct bf16_target){have, LDC, mapped ? pixel : NULL, add, !mapped});
+    bf16_end();
+    for (size_t i = 0; i < TARGETS * LDC; i++)
+        cr_assert(have[i] == want[i] ||
+                      (isnan(bf16_to_float(have[i])) && isnan(bf16_to_float(want[i]))),
+                  "%s, %zu rows: element %zu is %x instead of %x", bf16_kind_name(kind), rows, i,
+                  have[i], want[i]);
+}
+
 static void check_kind(enum bf16_kind kind)
 {
-    static const size_t rows[] = {32, 31, 17, 16, 15, 1};
+    static const size_t rows[] = {32, 31, 17, 16, 15, 1}, rounded[] = {80, 47, 33, 14, 8, 7, 1};
     static struct numbers n;
 
     if (!bf16_use(kind))
@@ -192,6 +229,7 @@ static void check_kind(enum bf16_kind kind)
         for (int i = 0; i < 24; i++) {
             bf16_fill(&n, &ranges[k], i, i % 3 == 0);
             check_product(kind, &n, rows[i % 6], i % 2, ranges[k].name);
+            check_rounded(kind, &n, rounded[i % 7], i / 7 % 2, i % 2);
         }
 }
 
