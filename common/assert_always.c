@@ -3,7 +3,6 @@
 #include <config.h>
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "common/log.h"
 
@@ -11,8 +10,6 @@ void assert_failed(const char *condition, const char *function, const char *file
 {
     int errnum = errno;
 
-    while (strncmp(file, "../", 3) == 0) /* drop the way from the build folder to the sources */
-        file += 3;
     /* Place and condition come first, because the daemon shows only the start of a worker's
      * line. */
     log_error("internal error at %s:%d, %s: %s is false (%s " PACKAGE_VERSION

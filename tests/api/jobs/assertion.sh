@@ -33,7 +33,7 @@ wait "$daemon" 2>/dev/null
 is $? 134 "it ends itself by SIGABRT"
 daemon=
 like "$(grep 'internal error' "$work/daemon.log")" \
-    'error: internal error at .*daemon/job/[a-z_]*\.c:[0-9]*, [a-z_]*: a->magic == ACTIVE_JOB_MAGIC is false \(traind [0-9.]*, errno [0-9]*\); this is a bug: please report this line\. Nothing that was stored is lost: start traind again$' \
+    'error: internal error at daemon/job/[a-z_]*\.c:[0-9]*, [a-z_]*: a->magic == ACTIVE_JOB_MAGIC is false \(traind [0-9.]*, errno [0-9]*\); this is a bug: please report this line\. Nothing that was stored is lost: start traind again$' \
     "one line in its log says where, and what to do"
 is "$(processes "$first")" 3 "the training continues without it"
 
