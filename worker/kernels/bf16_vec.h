@@ -11,7 +11,7 @@
 
 BF16_INLINE vec vec_load_bf16(const bf16 *p)
 {
-    return (vec)(__builtin_convertvector(*(const vec_bf16 *)p, vec_bits) << 16);
+    return (vec)(vec_widen(*(const vec_bf16 *)p) << 16);
 }
 
 /* a where mask is all ones, else b */
@@ -21,14 +21,13 @@ BF16_INLINE vec_bits vec_choose(vec_bits mask, vec_bits a, vec_bits b)
 }
 
 /* bf16_from_float of each element. */
-BF16_INLINE void vec_store_bf16(bf16 *p, vec v, bool native)
+BF16_INLINE vec_bf16 vec_to_bf16(vec v, bool native)
 {
 #ifdef __AVX512F__
     if (native) {
         vec_bf16 y;
         __asm__("vcvtneps2bf16 %1, %0" : "=v"(y) : "v"(v));
-        *(vec_bf16 *)p = y;
-        return;
+        return y;
     }
 #endif
     (void)native;
@@ -36,5 +35,16 @@ BF16_INLINE void vec_store_bf16(bf16 *p, vec v, bool native)
     vec_bits rounded = (x + 0x7fff + (x >> 16 & 1)) >> 16;
     rounded = vec_choose((vec_bits)(magnitude < 0x00800000), x >> 16 & 0x8000, rounded);
     rounded = vec_choose((vec_bits)(magnitude > 0x7f800000), x >> 16 | 0x40, rounded);
-    *(vec_bf16 *)p = __builtin_convertvector(rounded, vec_bf16);
+    return __builtin_convertvector(rounded, vec_bf16);
+}
+
+BF16_INLINE void vec_store_bf16(bf16 *p, vec v, bool native)
+{
+    *(vec_bf16 *)p = vec_to_bf16(v, native);
+}
+
+/* Each element of a with that of b, as a pair of bf16. */
+BF16_INLINE vec_bits vec_bf16_pairs(vec a, vec b, bool native)
+{
+    return vec_widen(vec_to_bf16(a, native)) | vec_widen(vec_to_bf16(b, native)) << 16;
 }
