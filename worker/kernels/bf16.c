@@ -495,24 +495,25 @@ void bf16_transpose(const bf16 *from, size_t from_ld, size_t rows, size_t c, bf1
             bf16_transpose_block(from + i * from_ld + j, from_ld, to + j * to_ld + i, to_ld);
 }
 
-static void bf16_pack_rows(const float *from, size_t ld, size_t rows, bf16 *chunk)
+BF16_INLINE void bf16_pack_rows(const float *from, size_t ld, size_t rows, bf16 *chunk, bool native)
 {
-    bf16 block[32 * 32];
-
-    for (size_t i = 0; i < 32; i++)
-        if (i < rows)
-            bf16_from_floats(from + i * ld, 32, block + i * 32);
-        else
-            memset(block + i * 32, 0, 32 * sizeof *block);
-    bf16_pack(block, 32, chunk);
+    for (size_t i = 0; i < 32; i += 2)
+        for (size_t j = 0; j < 32; j += VEC) {
+            const float *at = from + i * ld + j;
+            vec even = i < rows ? vec_load(at) : (vec){0};
+            vec odd = i + 1 < rows ? vec_load(at + ld) : (vec){0};
+            *(vec_bits *)(chunk + j / 16 * 512 + i * 16 + j % 16 * 2) =
+                vec_bf16_pairs(even, odd, native);
+        }
 }
 
-static void bf16_pack_columns(const float *from, size_t ld, size_t rows, bf16 *chunk)
+BF16_INLINE void bf16_pack_columns(const float *from, size_t ld, size_t rows, bf16 *chunk,
+                                   bool native)
 {
     bf16 block[32 * 32];
 
     for (size_t j = 0; j < 32; j++) {
-        bf16_from_floats(from + j * ld, rows, block + j * 32);
+        bf16_round_floats(from + j * ld, rows, block + j * 32, native);
         memset(block + j * 32 + rows, 0, (32 - rows) * sizeof *block);
     }
 #ifdef __AVX512BW__
@@ -531,10 +532,19 @@ static void bf16_pack_columns(const float *from, size_t ld, size_t rows, bf16 *c
 #endif
 }
 
-void bf16_pack_floats(const float *from, size_t ld, bool transposed, size_t rows, bf16 *chunk)
+BF16_INLINE void bf16_pack_as(const float *from, size_t ld, bool transposed, size_t rows,
+                              bf16 *chunk, bool native)
 {
     if (transposed)
-        bf16_pack_columns(from, ld, rows, chunk);
+        bf16_pack_columns(from, ld, rows, chunk, native);
     else
-        bf16_pack_rows(from, ld, rows, chunk);
+        bf16_pack_rows(from, ld, rows, chunk, native);
+}
+
+void bf16_pack_floats(const float *from, size_t ld, bool transposed, size_t rows, bf16 *chunk)
+{
+    if (bf16_converts() && rows == 32)
+        bf16_pack_as(from, ld, transposed, 32, chunk, true);
+    else
+        bf16_pack_as(from, ld, transposed, rows, chunk, false);
 }

@@ -57,24 +57,28 @@ static void conv_bf16_pack_small_groups(const struct bf16_grid *g, const float *
     bf16_pack_floats(block, 32, transposed, 32, chunk);
 }
 
-static void conv_bf16_pack_panel(const struct bf16_grid *g, enum conv_direction direction,
-                                 const float *w, size_t j, bf16 *chunk)
+/* In the order in which the weights are in memory. */
+static void conv_bf16_pack_panels(const struct bf16_grid *g, enum conv_direction direction,
+                                  const float *w, size_t first, size_t end, size_t size,
+                                  bf16 *packed)
 {
     bool back = direction == CONV_DATA;
-    size_t chunks = back ? g->chunks_out : g->chunks_in;
+    size_t chunks = back ? g->chunks_out : g->chunks_in, panels = end - first;
     struct bf16_tap t = {0};
 
     do {
         const float *at = w + bf16_tap_number(g, t) * g->gi * g->co;
-        if (back)
-            at += (j * 32 % g->gi) * g->co + bf16_base_out(g, j);
-        else
-            at += j * 32;
-        for (size_t i = 0; i < chunks; i++, chunk += BF16_CHUNK_SIZE)
+        for (size_t u = 0; u < chunks * panels; u++) {
+            size_t i = back ? u % chunks : u / panels, j = first + (back ? u / chunks : u % panels);
+            size_t row = back ? j * 32 % g->gi : i * 32;
+            size_t column = back ? bf16_base_out(g, j) + i * 32 : j * 32;
+            bf16 *chunk = packed + j * size + i * BF16_CHUNK_SIZE;
             if (g->gi < BF16_CHUNK)
                 conv_bf16_pack_small_groups(g, w, bf16_tap_number(g, t), j, back, chunk);
             else
-                bf16_pack_floats(at + i * 32 * (back ? 1 : g->co), g->co, back, 32, chunk);
+                bf16_pack_floats(at + row * g->co + column, g->co, back, 32, chunk);
+        }
+        packed += chunks * BF16_CHUNK_SIZE;
     } while (bf16_next_tap(g, &t));
 }
 
@@ -97,11 +101,10 @@ void conv_bf16_pack(const struct conv *c, enum conv_direction direction, const f
 
     if (dry_run_moves_bf16(3 * (end - first) * size)) /* floats are read */
         return;
-    for (size_t j = first; j < end; j++)
-        if (bf16_grid_is_first(&g))
-            conv_bf16_pack_first_layer(&g, w, j, packed + j * size);
-        else
-            conv_bf16_pack_panel(&g, direction, w, j, packed + j * size);
+    if (!bf16_grid_is_first(&g))
+        conv_bf16_pack_panels(&g, direction, w, first, end, size, packed);
+    for (size_t j = first; j < end && bf16_grid_is_first(&g); j++)
+        conv_bf16_pack_first_layer(&g, w, j, packed + j * size);
 }
 
 /* The 32 rows from `row` on, of `rows` of c channels; missing ones become zeros in tail. */
