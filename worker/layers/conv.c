@@ -355,11 +355,15 @@ static void conv_make_ready(const struct conv_part *part, const struct conv_back
 
 static void conv_weights_by_winograd(const struct conv_part *part, const struct conv_backward *b)
 {
-    struct conv_winograd_sums sums = {part->c->winograd[CONV_WEIGHTS], b->x, b->dz, b->ready,
-                                      b->context};
+    struct conv_winograd_sums sums = {.m = part->c->winograd[CONV_WEIGHTS],
+                                      .x = b->x,
+                                      .dz = b->dz,
+                                      .dw = b->dw,
+                                      .add_dw = b->add_dw,
+                                      .ready = b->ready,
+                                      .context = b->context};
 
     conv_winograd_sum(part, &sums);
-    conv_winograd_finish_weights(part, sums.m, b->dw, b->add_dw);
 }
 
 /* ---- memory */

@@ -20,10 +20,14 @@ enum { WORK_BYTES = 1 << 20, LARGE_WEIGHTS_BYTES = 4 << 20, LARGE_WORK_BYTES = 1
 
 enum { TEAM_WORK_BYTES = 1 << 19 };
 
+/* A single thread transforms large weights when it needs them, as many as stay in its cache. */
+enum { BLOCK_BYTES = 2 << 20 };
+
 struct sizes {
     int m;
     size_t positions;
     size_t from, to;           /* channels */
+    size_t block;              /* of `to`, whose weights are transformed together */
     size_t side;               /* pixels */
     size_t tiles;              /* per side */
     size_t full;               /* of these of m outputs, which come first; the others of m - 1 */
@@ -36,7 +40,7 @@ struct sizes {
 
 static bool conv_winograd_has_large_weights(const struct sizes *s)
 {
-    return s->positions * s->weights_step * sizeof(float) > LARGE_WEIGHTS_BYTES;
+    return s->positions * s->from * s->to * sizeof(float) > LARGE_WEIGHTS_BYTES;
 }
 
 static size_t conv_winograd_group_rows(const struct sizes *s)
@@ -64,7 +68,17 @@ static void conv_winograd_cut_side(struct sizes *s)
     }
 }
 
-static struct sizes winograd_sizes(const struct conv *c, enum conv_winograd m, bool turned)
+static size_t conv_winograd_block(const struct sizes *s, bool single)
+{
+    size_t columns = BLOCK_BYTES / sizeof(float) / s->positions / s->from;
+
+    if (!single || !conv_winograd_has_large_weights(s))
+        return s->to;
+    return size_min(size_max(columns / tile_columns(), 1) * tile_columns(), s->to);
+}
+
+static struct sizes winograd_sizes(const struct conv *c, enum conv_winograd m, bool turned,
+                                   bool single)
 {
     size_t ci = (size_t)c->window.channels, co = (size_t)c->out_channels;
     struct sizes s = {.m = (int)m, .from = turned ? co : ci, .to = turned ? ci : co};
@@ -73,8 +87,9 @@ static struct sizes winograd_sizes(const struct conv *c, enum conv_winograd m, b
     s.side = (size_t)c->window.out;
     conv_winograd_cut_side(&s);
     s.from_ld = s.from + PAD;
-    s.to_ld = s.to + PAD;
-    s.weights_step = ci * co + PAD;
+    s.block = conv_winograd_block(&s, single);
+    s.to_ld = s.block + PAD;
+    s.weights_step = s.from * s.block + PAD;
     s.rows = conv_winograd_group_rows(&s);
     s.group = s.rows * s.tiles;
     s.from_step = s.group * s.from_ld + PAD;
@@ -95,28 +110,31 @@ static size_t conv_winograd_edge_floats(const struct sizes *s)
     return s->from > s->to ? s->from : s->to;
 }
 
-/* Panels (to / TILE_COLUMNS, from, TILE_COLUMNS) of each position. */
-static void winograd_pack_forward(const struct sizes *s, struct parallel_range panels,
-                                  const float *w, float *u)
+/* A range of `to`. */
+struct columns {
+    size_t first, end;
+};
+
+/* Panels (columns / TILE_COLUMNS, from, TILE_COLUMNS) of each position. */
+static void winograd_pack_forward(const struct sizes *s, struct columns c, const float *w, float *u)
 {
     size_t tap = s->from * s->to;
 
-    for (size_t j = panels.first * TILE_COLUMNS; j < panels.end * TILE_COLUMNS; j += TILE_COLUMNS)
+    for (size_t j = c.first; j < c.end; j += TILE_COLUMNS, u += TILE_COLUMNS * s->from)
         for (size_t i = 0; i < s->from; i++)
             winograd_kernel(s->m, w + i * s->to + j, (ptrdiff_t)tap, TILE_COLUMNS,
-                            u + j * s->from + i * TILE_COLUMNS, s->weights_step);
+                            u + i * TILE_COLUMNS, s->weights_step);
 }
 
 enum { TURN_AT_ONCE = 64 };
 
 /* Blocks of TILE_COLUMNS input by TURN_AT_ONCE output channels, transposed. */
-static void winograd_pack_turned(const struct sizes *s, struct parallel_range panels,
-                                 const float *w, float *u)
+static void winograd_pack_turned(const struct sizes *s, struct columns c, const float *w, float *u)
 {
     float block[WINOGRAD_POSITIONS_MAX * TILE_COLUMNS * TURN_AT_ONCE] __attribute__((aligned(64)));
     size_t tap = s->from * s->to, step = TILE_COLUMNS * TURN_AT_ONCE;
 
-    for (size_t j = panels.first * TILE_COLUMNS; j < panels.end * TILE_COLUMNS; j += TILE_COLUMNS)
+    for (size_t j = c.first; j < c.end; j += TILE_COLUMNS, u += TILE_COLUMNS * s->from)
         for (size_t k = 0, n; k < s->from; k += n) {
             n = s->from - k < TURN_AT_ONCE ? s->from - k : TURN_AT_ONCE;
             for (size_t i = 0; i < TILE_COLUMNS; i++)
@@ -124,22 +142,20 @@ static void winograd_pack_turned(const struct sizes *s, struct parallel_range pa
                                 block + i * TURN_AT_ONCE, step);
             for (size_t p = 0; p < s->positions; p++) {
                 struct tile_matrix b = {block + p * step, TURN_AT_ONCE, true, false};
-                tile_pack(&b, n, TILE_COLUMNS,
-                          u + p * s->weights_step + j * s->from + k * TILE_COLUMNS, s->from);
+                tile_pack(&b, n, TILE_COLUMNS, u + p * s->weights_step + k * TILE_COLUMNS, s->from);
             }
         }
 }
 
-/* Packs a share of the transformed weights: for the forward direction, or rotated. */
-static void conv_winograd_pack(const struct sizes *s, bool turned, struct parallel_share share,
-                               const float *w, float *u)
+/* Packs transformed weights: for the forward direction, or rotated. */
+static void conv_winograd_pack(const struct sizes *s, bool turned, struct columns c, const float *w,
+                               float *u)
 {
-    struct parallel_range panels = parallel_range(s->to / tile_columns(), share);
     double piece = trace_begin();
 
-    if (dry_run_moves((9 + s->positions) * s->from * (panels.end - panels.first) * tile_columns()))
+    if (dry_run_moves((9 + s->positions) * s->from * (c.end - c.first)))
         return;
-    turned ? winograd_pack_turned(s, panels, w, u) : winograd_pack_forward(s, panels, w, u);
+    turned ? winograd_pack_turned(s, c, w, u) : winograd_pack_forward(s, c, w, u);
     trace_part(piece, TRACE_IM2COL);
 }
 
@@ -255,6 +271,7 @@ struct part {
     const struct group *group;
     size_t first, end;
     size_t channel, channels;
+    size_t column; /* of the first channel, in the transformed tiles */
 };
 
 static bool conv_winograd_counts_transform(const struct part *r, size_t values)
@@ -273,8 +290,7 @@ static void conv_winograd_transform_inputs(const struct sizes *s, const float *x
     for (size_t t = r.first; t < r.end; t++) {
         struct place p = conv_winograd_place_of(s, r.group, t);
         conv_winograd_find_pixels(s, &p, 1, x + r.channel, s->from, zeros, pixels);
-        winograd_input(p.tile, pixels, r.channels, v + p.row * s->from_ld + r.channel,
-                       s->from_step);
+        winograd_input(p.tile, pixels, r.channels, v + p.row * s->from_ld + r.column, s->from_step);
     }
     trace_part(piece, TRACE_IM2COL);
 }
@@ -290,7 +306,7 @@ static void conv_winograd_transform_outputs(const struct sizes *s, const float *
     for (size_t t = r.first; t < r.end; t++) {
         struct place p = conv_winograd_place_of(s, r.group, t);
         conv_winograd_find_pixels(s, &p, 0, z + r.channel, s->to, unwanted, pixels);
-        winograd_output(p.tile, v + p.row * s->to_ld + r.channel, s->to_step, r.channels,
+        winograd_output(p.tile, v + p.row * s->to_ld + r.column, s->to_step, r.channels,
                         (float *const *)pixels, add);
     }
     trace_part(piece, TRACE_IM2COL);
@@ -307,7 +323,7 @@ static void conv_winograd_transform_gradients(const struct sizes *s, const float
     for (size_t t = r.first; t < r.end; t++) {
         struct place p = conv_winograd_place_of(s, r.group, t);
         conv_winograd_find_pixels(s, &p, 0, dz + r.channel, s->to, zeros, pixels);
-        winograd_output_gradient(p.tile, pixels, r.channels, v + p.row * s->to_ld + r.channel,
+        winograd_output_gradient(p.tile, pixels, r.channels, v + p.row * s->to_ld + r.column,
                                  s->to_step);
     }
     trace_part(piece, TRACE_IM2COL);
@@ -369,26 +385,6 @@ static void conv_winograd_begin(const struct sizes *s, const struct work *w)
         memset(w->zeros, 0, conv_winograd_edge_floats(s) * sizeof *w->zeros);
 }
 
-void conv_winograd_finish_weights(const struct conv_part *of, enum conv_winograd m, float *dw,
-                                  bool add)
-{
-    struct sizes s = winograd_sizes(of->c, m, false);
-    const float *sums = of->memory->team;
-    struct parallel_block part[PARALLEL_BLOCKS];
-    int parts = parallel_matrix(s.from, s.from, s.to, tile_columns(), of->share, part);
-    double piece = trace_begin();
-
-    for (int k = 0; k < parts; k++) {
-        size_t at = part[k].row * s.to + part[k].column;
-        if (dry_run_moves((s.positions + 9) * part[k].rows * part[k].columns))
-            continue;
-        for (size_t i = 0; i < part[k].rows; i++, at += s.to)
-            winograd_kernel_gradient(s.m, sums + at, s.weights_step, part[k].columns, dw + at,
-                                     s.from * s.to, add);
-    }
-    trace_part(piece, TRACE_IM2COL);
-}
-
 /* ---- shares */
 
 static size_t conv_winograd_image_tiles(const struct sizes *s)
@@ -411,6 +407,13 @@ static void conv_winograd_set_group(struct sizes *s, size_t tiles)
     s->to_step = tiles * s->to_ld + PAD;
 }
 
+/* The largest of as few equal groups as possible of at most `most`. */
+static size_t conv_winograd_even(size_t all, size_t most)
+{
+    size_t groups = (all + most - 1) / most;
+    return (all + groups - 1) / groups;
+}
+
 static void conv_winograd_set_own_group(struct sizes *s)
 {
     size_t tiles = WORK_BYTES / (s->positions * (s->from_ld + s->to_ld) * sizeof(float));
@@ -431,11 +434,8 @@ static size_t conv_winograd_max_team_tiles(const struct sizes *s, int threads)
 
 static void conv_winograd_set_team_group(struct sizes *s, int images, int threads)
 {
-    size_t max = conv_winograd_max_team_tiles(s, threads),
-           all = conv_winograd_image_tiles(s) * (size_t)images;
-    size_t groups = (all + max - 1) / max;
-
-    conv_winograd_set_group(s, (all + groups - 1) / groups);
+    size_t all = conv_winograd_image_tiles(s) * (size_t)images;
+    conv_winograd_set_group(s, conv_winograd_even(all, conv_winograd_max_team_tiles(s, threads)));
 }
 
 static size_t conv_winograd_transform_floats(const struct sizes *s)
@@ -446,10 +446,11 @@ static size_t conv_winograd_transform_floats(const struct sizes *s)
 size_t conv_winograd_team_floats(const struct conv *c, enum conv_winograd m, int images,
                                  int threads)
 {
-    struct sizes s = winograd_sizes(c, m, false);
+    struct sizes s = winograd_sizes(c, m, false, threads == 1),
+                 turned = winograd_sizes(c, m, true, threads == 1);
 
     if (threads == 1)
-        return s.positions * s.weights_step;
+        return s.positions * size_max(s.weights_step, turned.weights_step);
     conv_winograd_set_group(&s, size_min(conv_winograd_max_team_tiles(&s, threads),
                                          conv_winograd_image_tiles(&s) * (size_t)images));
     return s.positions * s.weights_step + conv_winograd_transform_floats(&s);
@@ -457,10 +458,12 @@ size_t conv_winograd_team_floats(const struct conv *c, enum conv_winograd m, int
 
 size_t conv_winograd_own_floats(const struct conv *c, enum conv_winograd m, int threads)
 {
-    struct sizes s = winograd_sizes(c, m, false);
+    struct sizes s = winograd_sizes(c, m, false, threads == 1),
+                 turned = winograd_sizes(c, m, true, threads == 1);
 
     if (threads == 1)
-        return conv_winograd_transform_floats(&s);
+        return size_max(conv_winograd_transform_floats(&s),
+                        conv_winograd_transform_floats(&turned));
     conv_winograd_set_own_group(&s);
     return conv_winograd_has_large_weights(&s) ? conv_winograd_edge_floats(&s)
                                                : conv_winograd_transform_floats(&s);
@@ -481,7 +484,8 @@ struct team_pass {
     bool add;      /* to the gradient */
     struct work w; /* the team's, except `unwanted` */
     struct group group;
-    size_t all; /* tiles of the batch */
+    size_t all;              /* tiles of the batch */
+    struct columns channels; /* of `to`: the block */
     make_product *make;
     size_t rows, columns; /* of its products; rows: at most */
 };
@@ -544,22 +548,26 @@ static void conv_winograd_sum_products(const struct team_pass *t, const struct p
     tile_gemm_transposed(
         p->rows, p->columns, tiles.end - tiles.first,
         t->w.inputs + p->position * s->from_step + tiles.first * s->from_ld + p->row, s->from_ld,
-        &b, t->u + p->position * s->weights_step + p->row * s->to + p->column, s->to, t->add);
+        &b, t->u + p->position * s->weights_step + p->row * s->block + p->column, s->block, t->add);
 }
 
 enum { CHANNELS_AT_ONCE = 64 };
 
-static int conv_winograd_tiles_of_piece(const struct team_pass *t, size_t channels,
+static int conv_winograd_tiles_of_piece(const struct team_pass *t, struct columns channels,
                                         const struct parallel_piece *piece,
                                         struct part part[PARALLEL_BLOCKS])
 {
     struct parallel_block block[PARALLEL_BLOCKS];
-    int count = parallel_matrix(t->group.tiles, t->group.tiles, channels, CHANNELS_AT_ONCE,
-                                parallel_piece_share(piece), block);
+    int count = parallel_matrix(t->group.tiles, t->group.tiles, channels.end - channels.first,
+                                CHANNELS_AT_ONCE, parallel_piece_share(piece), block);
 
     for (int i = 0; i < count; i++)
-        part[i] = (struct part){&t->group, block[i].row, block[i].row + block[i].rows,
-                                block[i].column, block[i].columns};
+        part[i] = (struct part){&t->group,
+                                block[i].row,
+                                block[i].row + block[i].rows,
+                                channels.first + block[i].column,
+                                block[i].columns,
+                                block[i].column};
     return count;
 }
 
@@ -567,7 +575,7 @@ static void conv_winograd_inputs_piece(const struct parallel_piece *piece, void 
 {
     const struct team_pass *t = context;
     struct part part[PARALLEL_BLOCKS];
-    int parts = conv_winograd_tiles_of_piece(t, t->s->from, piece, part);
+    int parts = conv_winograd_tiles_of_piece(t, (struct columns){0, t->s->from}, piece, part);
 
     for (int i = 0; i < parts; i++)
         conv_winograd_transform_inputs(t->s, t->p ? t->p->from : t->sums->x, part[i], t->w.zeros,
@@ -579,7 +587,7 @@ static void conv_winograd_outputs_piece(const struct parallel_piece *piece, void
     const struct team_pass *t = context;
     const struct conv_winograd_pass *p = t->p;
     struct part part[PARALLEL_BLOCKS];
-    int parts = conv_winograd_tiles_of_piece(t, t->s->to, piece, part);
+    int parts = conv_winograd_tiles_of_piece(t, t->channels, piece, part);
 
     for (int i = 0; i < parts; i++) {
         conv_winograd_transform_outputs(t->s, t->w.others, part[i], t->w.unwanted, p->to, p->add);
@@ -591,7 +599,7 @@ static void conv_winograd_gradients_piece(const struct parallel_piece *piece, vo
 {
     const struct team_pass *t = context;
     struct part part[PARALLEL_BLOCKS];
-    int parts = conv_winograd_tiles_of_piece(t, t->s->to, piece, part);
+    int parts = conv_winograd_tiles_of_piece(t, t->channels, piece, part);
 
     for (int i = 0; i < parts; i++)
         conv_winograd_transform_gradients(t->s, t->sums->dz, part[i], t->w.zeros, t->w.others);
@@ -612,17 +620,29 @@ static void conv_winograd_run_team_group(struct team_pass *t, struct parallel_sh
     conv_winograd_take_tiles(t, conv_winograd_outputs_piece, share);
 }
 
+/* The next block of channels; false after the last. All zero before the first. */
+static bool conv_winograd_next_block(struct team_pass *t)
+{
+    t->channels.first = t->channels.end;
+    t->channels.end = size_min(t->channels.end + t->s->block, t->s->to);
+    return t->channels.first < t->s->to;
+}
+
 /* As conv_winograd_run_team_group, by one thread in its own memory. */
 static void conv_winograd_run_own_group(struct team_pass *t)
 {
     static const struct parallel_piece all = {PARALLEL_ALL, PARALLEL_ALL, 0};
 
     conv_winograd_inputs_piece(&all, t);
-    t->rows = t->group.tiles;
-    t->columns = t->s->to;
-    t->make = winograd_multiply;
-    conv_winograd_products_piece(&all, t);
-    conv_winograd_outputs_piece(&all, t);
+    for (t->channels.end = 0; conv_winograd_next_block(t);) {
+        if (t->s->block < t->s->to)
+            conv_winograd_pack(t->s, t->p->turned, t->channels, t->p->w, t->u);
+        t->rows = t->group.tiles;
+        t->columns = t->channels.end - t->channels.first;
+        t->make = winograd_multiply;
+        conv_winograd_products_piece(&all, t);
+        conv_winograd_outputs_piece(&all, t);
+    }
 }
 
 static void conv_winograd_own_tiles_piece(const struct parallel_piece *piece, void *context)
@@ -637,19 +657,33 @@ static void conv_winograd_own_tiles_piece(const struct parallel_piece *piece, vo
     }
 }
 
+/* Packs a share of all weights. */
+static void conv_winograd_pack_share(const struct team_pass *t, struct parallel_share share)
+{
+    const struct sizes *s = t->s;
+    struct parallel_range panels = parallel_range(s->to / tile_columns(), share);
+    struct columns c = {panels.first * tile_columns(), panels.end * tile_columns()};
+
+    conv_winograd_pack(s, t->p->turned, c, t->p->w, t->u + c.first * s->from);
+}
+
 void conv_winograd_run(const struct conv_part *part, const struct conv_winograd_pass *p)
 {
-    struct sizes s = winograd_sizes(part->c, p->m, p->turned);
-    struct parallel_share share = part->share;
     bool single = conv_part_is_single(part);
+    struct sizes s = winograd_sizes(part->c, p->m, p->turned, single);
+    struct parallel_share share = part->share;
+    size_t rows = (size_t)part->images * s.tiles;
     struct team_pass t = {.s = &s,
                           .p = p,
                           .u = part->memory->team,
                           .all = conv_winograd_image_tiles(&s) * (size_t)part->images};
 
-    conv_winograd_pack(&s, p->turned, share, p->w, t.u);
+    if (s.block == s.to)
+        conv_winograd_pack_share(&t, share);
     if (single || conv_winograd_has_own_tiles(&s, part->images, share.parts)) {
-        if (!single)
+        if (single)
+            conv_winograd_set_group(&s, conv_winograd_even(rows, s.rows) * s.tiles);
+        else
             conv_winograd_set_own_group(&s);
         t.w = conv_winograd_work_at(&s, conv_part_own(part));
         parallel_barrier(share);
@@ -657,6 +691,7 @@ void conv_winograd_run(const struct conv_part *part, const struct conv_winograd_
                       &t);
         return;
     }
+    t.channels.end = s.to;
     conv_winograd_set_team_group(&s, part->images, share.parts);
     t.w = conv_winograd_work_at(&s, t.u + s.positions * s.weights_step);
     t.w.unwanted = conv_part_own(part);
@@ -671,9 +706,9 @@ void conv_winograd_run(const struct conv_part *part, const struct conv_winograd_
 
 /* Images whose dz a single thread makes ready together: enough tiles to pay for reading all
  * weights. Groups of tiles do not cross their end. */
-static size_t conv_winograd_images(const struct sizes *s)
+static size_t conv_winograd_images(const struct sizes *s, int images)
 {
-    return (s->rows + s->tiles - 1) / s->tiles;
+    return conv_winograd_even((size_t)images, size_max(s->rows / s->tiles, 1));
 }
 
 static void conv_winograd_make_ready(const struct conv *c, const struct team_pass *t, size_t batch)
@@ -687,16 +722,58 @@ static void conv_winograd_make_ready(const struct conv *c, const struct team_pas
                             t->sums->context);
 }
 
+/* Transforms a share of the block's sums back: to dw, or adds. */
+static void conv_winograd_finish_weights(const struct team_pass *t, struct parallel_share share,
+                                         bool add)
+{
+    const struct sizes *s = t->s;
+    struct parallel_block part[PARALLEL_BLOCKS];
+    int parts = parallel_matrix(s->from, s->from, t->channels.end - t->channels.first,
+                                tile_columns(), share, part);
+    double piece = trace_begin();
+
+    for (int k = 0; k < parts; k++) {
+        const float *sums = t->u + part[k].row * s->block + part[k].column;
+        float *dw = t->sums->dw + part[k].row * s->to + t->channels.first + part[k].column;
+        if (dry_run_moves((s->positions + 9) * part[k].rows * part[k].columns))
+            continue;
+        for (size_t i = 0; i < part[k].rows; i++, sums += s->block, dw += s->to)
+            winograd_kernel_gradient(s->m, sums, s->weights_step, part[k].columns, dw,
+                                     s->from * s->to, add);
+    }
+    trace_part(piece, TRACE_IM2COL);
+}
+
+/* A group's tiles, of each block of channels. Blocks' sums give way to the next ones' after each
+ * group. */
+static void conv_winograd_sum_group(struct team_pass *t, struct parallel_share share)
+{
+    bool blocks = t->s->block<t->s->to, more = t->group.base> 0;
+
+    conv_winograd_take_tiles(t, conv_winograd_inputs_piece, share);
+    for (t->channels.end = 0; conv_winograd_next_block(t);) {
+        conv_winograd_take_tiles(t, conv_winograd_gradients_piece, share);
+        parallel_barrier(share);
+        t->add = more && !blocks;
+        conv_winograd_take_products(t, t->s->from, t->channels.end - t->channels.first,
+                                    conv_winograd_sum_products, share);
+        parallel_barrier(share);
+        if (blocks || t->group.base + t->group.tiles == t->all)
+            conv_winograd_finish_weights(t, share, t->sums->add_dw || (more && blocks));
+    }
+}
+
 void conv_winograd_sum(const struct conv_part *part, const struct conv_winograd_sums *sums)
 {
-    struct sizes s = winograd_sizes(part->c, sums->m, false);
-    struct parallel_share share = part->share;
     bool single = conv_part_is_single(part);
+    struct sizes s = winograd_sizes(part->c, sums->m, false, single);
+    struct parallel_share share = part->share;
     struct team_pass t = {.s = &s,
                           .sums = sums,
                           .u = part->memory->team,
                           .all = conv_winograd_image_tiles(&s) * (size_t)part->images};
-    size_t batch = single ? conv_winograd_images(&s) * conv_winograd_image_tiles(&s) : t.all;
+    size_t batch =
+        single ? conv_winograd_images(&s, part->images) * conv_winograd_image_tiles(&s) : t.all;
 
     if (!single)
         conv_winograd_set_team_group(&s, part->images, share.parts);
@@ -705,15 +782,11 @@ void conv_winograd_sum(const struct conv_part *part, const struct conv_winograd_
     if (share.part == 0)
         conv_winograd_begin(&s, &t.w);
     parallel_barrier(share);
-    for (size_t base = 0; base < t.all; base += t.group.tiles, t.add = true) {
+    for (size_t base = 0; base < t.all; base += t.group.tiles) {
         size_t end = size_min(t.all, (base / batch + 1) * batch);
         t.group = conv_winograd_group(&s, base, size_min(end - base, s.group));
         if (single)
             conv_winograd_make_ready(part->c, &t, batch);
-        conv_winograd_take_tiles(&t, conv_winograd_inputs_piece, share);
-        conv_winograd_take_tiles(&t, conv_winograd_gradients_piece, share);
-        parallel_barrier(share);
-        conv_winograd_take_products(&t, s.from, s.to, conv_winograd_sum_products, share);
-        parallel_barrier(share);
+        conv_winograd_sum_group(&t, share);
     }
 }

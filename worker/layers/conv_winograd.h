@@ -5,6 +5,7 @@
  *
  * The input gradient is the same convolution of dz with the kernel rotated by 180 degrees and its
  * channels swapped. The weight gradient is summed over all tiles before it is transformed back.
+ * A single thread transforms weights that exceed its cache in blocks, for each group of tiles anew.
  */
 #pragma once
 
@@ -23,11 +24,13 @@ struct conv_winograd_pass {
     void *context;
 };
 
-/* The transformed weight gradient. Single threads call `ready` for rows of dz before they are
+/* The weight gradient. Single threads call `ready` for rows of dz before they are
  * read; otherwise dz must be complete. */
 struct conv_winograd_sums {
     enum conv_winograd m;
     const float *x, *dz;
+    float *dw;
+    bool add_dw;
     conv_rows *ready; /* may be NULL */
     void *context;
 };
@@ -36,11 +39,7 @@ struct conv_winograd_sums {
  * or by tiles only, if the weights fit each core's cache and there are enough tiles. Other threads'
  * results are complete after the next barrier. */
 void conv_winograd_run(const struct conv_part *part, const struct conv_winograd_pass *p);
-/* All threads' sums, at the start of the team's memory, are complete on return. */
 void conv_winograd_sum(const struct conv_part *part, const struct conv_winograd_sums *sums);
-/* Transforms a share of them back: to dw, or adds. */
-void conv_winograd_finish_weights(const struct conv_part *part, enum conv_winograd m, float *dw,
-                                  bool add);
 
 /* Floats of the team's memory, and of a thread's own. */
 size_t conv_winograd_team_floats(const struct conv *c, enum conv_winograd m, int images,
