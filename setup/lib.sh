@@ -1,4 +1,4 @@
-# Shared by ./quickstart and ./runtests: install what is missing, build. Source it from the top folder.
+# Shared by ./quickstart, ./runtests and setup/peer-debian13: ask, install what is missing, build. Source it from the top folder.
 # shellcheck shell=bash
 
 # configure and libtool run their scripts with it: dash starts in half the time that bash takes.
@@ -16,6 +16,14 @@ note() {
 die() {
     note "$(basename "$0"): $*"
     exit 1
+}
+
+# agreed QUESTION DEFAULT: asks on a terminal
+agreed() {
+    local answer
+    printf '%s ' "$1" >&"${note_fd-2}"
+    read -r answer || return 1
+    case ${answer:-$2} in [Yy] | [Yy]es) ;; *) return 1 ;; esac
 }
 
 # packages_in FILE...: the names in lists of setup/ that are for this release of Debian

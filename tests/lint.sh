@@ -27,7 +27,7 @@ clean() { # DIALECT SCRIPT
 }
 
 if command -v shellcheck >/dev/null; then
-    for script in ./bootstrap ./quickstart ./runtests ./setup/in-debian ./setup/lib.sh ./setup/lists $(files -name '*.sh'); do
+    for script in ./bootstrap ./quickstart ./runtests ./setup/in-debian ./setup/lib.sh ./setup/lists ./setup/peer-debian13 $(files -name '*.sh'); do
         ok "shellcheck $script" clean bash "$script"
     done
     for script in ./etc/slurm/*.in; do

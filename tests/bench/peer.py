@@ -1,15 +1,15 @@
 """PyTorch's side of tests/bench/run: the same steps on the same cores, a JSON object a request.
 
-peer.py train  ARCH IMAGE_SIZE BATCH LAYOUT THREADS     forward, loss, backward, SGD with momentum and weight decay
-peer.py eval   ARCH IMAGE_SIZE BATCH LAYOUT THREADS     forward without gradients
+peer.py train  ARCH IMAGE_SIZE BATCH MODE THREADS       forward, loss, backward, SGD with momentum and weight decay
+peer.py eval   ARCH IMAGE_SIZE BATCH MODE THREADS       forward without gradients
 peer.py train-bf16, eval-bf16                           the same with bf16 autocast
 peer.py loader FOLDER IMAGE_SIZE                        decode, random resized crop, flip, normalise: one core
 peer.py decode FOLDER IMAGE_SIZE                        the same from memory, in seconds of the processor
-peer.py versions
+peer.py versions                                        of what is measured, and whether torch.compile works and with which vectors
 
 All but versions wait for requests: each line of standard input is a number of steps (of passes over the folder)
-and is answered by {"seconds": [one a step], "images": of a step, "memory_bytes": resident at most}. LAYOUT is contiguous
-or channels_last.
+and is answered by {"seconds": [one a step], "images": of a step, "memory_bytes": resident at most}. MODE is contiguous or
+channels_last, the layout of the tensors, and with -compiled behind it the network goes through torch.compile.
 """
 import io
 import json
@@ -19,6 +19,14 @@ import re
 import resource
 import sys
 import time
+
+SLEEF = "libsleef.so.3"
+if any(word.endswith("-compiled") or word == "versions" for word in sys.argv[1:]):
+    # What torch.compile builds with vectors calls SLEEF, but Debian's linker leaves out a library that is named before it is used: then all is
+    # built without vectors, and nothing says so.
+    if SLEEF not in os.environ.get("LD_PRELOAD", ""):
+        os.environ.update(LD_PRELOAD=SLEEF, TORCHINDUCTOR_AUTOGRAD_CACHE="1")
+        os.execv(sys.executable, [sys.executable, *sys.argv])
 
 import torch
 import torchvision
@@ -32,9 +40,19 @@ def network(arch):
     return getattr(torchvision.models, arch)()
 
 
-def training(arch, size, batch, layout, bf16):
+def sgd(parameters):
+    options = {"lr": 0.001, "momentum": 0.9, "weight_decay": 5e-5}
+    try:
+        return torch.optim.SGD(parameters, **options, fused=True)  # one pass over the parameters, from 2.4 on
+    except TypeError:
+        return torch.optim.SGD(parameters, **options)
+
+
+def training(arch, size, batch, layout, bf16, compiled):
     model = network(arch).train().to(memory_format=layout)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.001, momentum=0.9, weight_decay=5e-5)
+    optimizer = sgd(model.parameters())
+    if compiled:
+        model = torch.compile(model)
     x = torch.randn(batch, 3, size, size).to(memory_format=layout)
     y = torch.arange(batch) % 1000
 
@@ -48,12 +66,16 @@ def training(arch, size, batch, layout, bf16):
     return step, batch
 
 
-def evaluation(arch, size, batch, layout, bf16):
+def evaluation(arch, size, batch, layout, bf16, compiled):
     model = network(arch).eval().to(memory_format=layout)
+    if compiled:
+        import torch._inductor.config
+        torch._inductor.config.freezing = True  # the weights are constants: batch norm goes into the convolutions
+        model = torch.compile(model)
     x = torch.randn(batch, 3, size, size).to(memory_format=layout)
 
     def step():
-        with torch.inference_mode(), torch.autocast("cpu", torch.bfloat16, enabled=bf16):
+        with torch.no_grad() if compiled else torch.inference_mode(), torch.autocast("cpu", torch.bfloat16, enabled=bf16):
             model(x)
 
     return step, batch
@@ -90,10 +112,23 @@ def decoding(folder, size):
     return step, len(files)
 
 
+def compiling():
+    """The vectors of what torch.compile makes, or why it makes nothing; None before PyTorch 2."""
+    if not hasattr(torch, "compile"):
+        return None
+    try:
+        torch.compile(lambda x: x.sin() + 1)(torch.ones(64))
+        from torch._inductor.cpu_vec_isa import pick_vec_isa
+        return f"torch.compile {pick_vec_isa()}"
+    except Exception as e:  # of any kind: a compiler, a header or a module is missing
+        words = [line for line in str(e).splitlines() if "rror" in line or "No " in line] or [repr(e)]
+        return f"torch.compile fails: {words[-1].strip()}"
+
+
 def versions():
     found = re.search(r"(?:MKL-DNN|oneDNN) v?([0-9.]+)", torch.__config__.show())
     return {"torch": torch.__version__, "torchvision": torchvision.__version__,
-            "onednn": f"oneDNN {found.group(1)}" if found else "unknown oneDNN"}
+            "onednn": f"oneDNN {found.group(1)}" if found else "unknown oneDNN", "compile": compiling()}
 
 
 def serve(step, images, clock=time.monotonic):
@@ -117,12 +152,13 @@ def main(what, *args):
         serve(*{"loader": loading, "decode": decoding}[what](args[0], int(args[1])),
               time.thread_time if what == "decode" else time.monotonic)
         return
-    arch, size, batch, layout, threads = args
+    arch, size, batch, mode, threads = args
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:int(threads)])
     torch.set_num_threads(int(threads))
-    layout = torch.channels_last if layout == "channels_last" else torch.contiguous_format
+    layout, _, compiled = mode.partition("-")
+    layout = {"channels_last": torch.channels_last, "contiguous": torch.contiguous_format}[layout]
     what, _, precision = what.partition("-")
-    serve(*{"train": training, "eval": evaluation}[what](arch, int(size), int(batch), layout, precision == "bf16"))
+    serve(*{"train": training, "eval": evaluation}[what](arch, int(size), int(batch), layout, precision == "bf16", bool(compiled)))
 
 
 main(*sys.argv[1:])
