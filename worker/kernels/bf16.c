@@ -460,14 +460,17 @@ void bf16_pack(const bf16 *from, size_t ld, bf16 *chunk)
 }
 
 #ifdef __AVX512BW__
-/* Transposes 32 rows of 32: interleaves neighbouring rows, then transposes the pairs. */
+/* Transposes 32 rows of 32: interleaves neighbouring rows, then transposes the pairs. Fetches the
+ * next 32 rows. */
 static void bf16_transpose_block(const bf16 *from, size_t ld, bf16 *to, size_t to_ld)
 {
     vec low[16], high[16];
 
     for (int i = 0; i < 16; i++) {
-        __m512i a = _mm512_loadu_si512(from + (size_t)(2 * i) * ld);
-        __m512i b = _mm512_loadu_si512(from + (size_t)(2 * i + 1) * ld);
+        const bf16 *row = from + (size_t)(2 * i) * ld;
+        __m512i a = _mm512_loadu_si512(row), b = _mm512_loadu_si512(row + ld);
+        __builtin_prefetch(row + 32 * ld, 0, 1);
+        __builtin_prefetch(row + 33 * ld, 0, 1);
         low[i] = (vec)_mm512_unpacklo_epi16(a, b); /* channels 8 l + 0 to 3 of each lane l */
         high[i] = (vec)_mm512_unpackhi_epi16(a, b);
     }
