@@ -82,7 +82,7 @@ BF16_INLINE void dot_sum(const struct bf16_product *p, const bf16 *const *a, int
         size_t k = p->chunk[q];
 #pragma GCC unroll 14
         for (int i = 0; i < rows && ahead; i++)
-            __builtin_prefetch(a[i] + ahead * p->row + k);
+            __builtin_prefetch(a[i] + ahead * p->row + k, 0, 2);
         for (size_t end = k + BF16_CHUNK; k < end; k += 2, b += 32) {
             __m512i b0 = _mm512_loadu_si512(b), b1 = _mm512_loadu_si512(b + 512);
 #pragma GCC unroll 14
@@ -107,8 +107,10 @@ BF16_INLINE void dot_rows(const struct bf16_product *p, size_t first, int rows, 
 #pragma GCC unroll 14
     for (int i = 0; i < rows; i++) {
         a[i] = p->a + (first + (size_t)i) * p->row;
-        for (int j = 0; j < 2; j++)
+        for (int j = 0; j < 2; j++) {
+            __builtin_prefetch(to + (size_t)(rows + i) * ldc + 16 * j, 1);
             sum[i][j] = add ? _mm512_loadu_ps(to + (size_t)i * ldc + 16 * j) : _mm512_setzero_ps();
+        }
     }
     dot_sum(p, a, rows, 0, sum);
 #pragma GCC unroll 14
@@ -157,14 +159,17 @@ BF16_INLINE void dot_round(const struct bf16_product *p, const bf16 *const *a, i
     }
 }
 
-/* The rows of a tile need not be neighbours: those without a target are left out. */
+/* The rows of a tile need not be neighbours: those without a target are left out. More than eight
+ * rows with a distance of 4096 bytes would displace each other in the L1 cache. */
 static void bf16_round_dot(const struct bf16_product *p, size_t rows, const struct bf16_target *t)
 {
+    int most = p->row % 2048 ? DOT_ROWS : DOT_ROWS / 2;
+
     for (size_t i = 0; i < rows;) {
         const bf16 *a[DOT_ROWS];
         bf16 *to[DOT_ROWS];
         int n = 0;
-        for (; n < DOT_ROWS && i < rows; i++) {
+        for (; n < most && i < rows; i++) {
             int64_t pixel = t->pixel ? t->pixel[i] : (int64_t)i;
             if (pixel < 0)
                 continue;

@@ -121,9 +121,10 @@ Test(bf16, transposes)
 /* ---------------------------------------------------------------- products */
 
 enum { ROW = 5 * 32 + 7, CHUNKS = 5, LDC = 37, TARGETS = 80 };
+enum { FAR_ROW = 2048, FAR_ROWS = 32 }; /* of 4096 bytes */
 
 struct numbers {
-    bf16 a[TARGETS * ROW], panel[CHUNKS * BF16_CHUNK_SIZE];
+    bf16 a[FAR_ROWS * FAR_ROW], panel[CHUNKS * BF16_CHUNK_SIZE];
     float c[BF16_ROWS * LDC];
 };
 
@@ -155,7 +156,7 @@ static void bf16_fill(struct numbers *n, const struct range *range, int64_t seed
     for (size_t i = 0; i < sizeof n->c / sizeof *n->c; i++)
         n->c[i] = float_of(number(&r, range->low_c, range->range_c));
     for (size_t i = 0; specials_too && i < SPECIALS; i++) {
-        n->a[rng_u32(&r) % (TARGETS * ROW)] = (bf16)(specials[i] >> 16);
+        n->a[rng_u32(&r) % (FAR_ROWS * FAR_ROW)] = (bf16)(specials[i] >> 16);
         n->panel[rng_u32(&r) % (CHUNKS * BF16_CHUNK_SIZE)] = (bf16)(specials[i] >> 16);
         n->c[rng_u32(&r) % (BF16_ROWS * LDC)] = float_of(specials[i]);
     }
@@ -186,11 +187,11 @@ static float flushed(float x)
 }
 
 /* Every fifth row goes nowhere, the others to the targets in reverse if `mapped`. */
-static void check_rounded(enum bf16_kind kind, const struct numbers *n, size_t rows, bool mapped,
-                          bool add)
+static void check_rounded(enum bf16_kind kind, const struct numbers *n, size_t row, size_t rows,
+                          bool mapped, bool add)
 {
     static const size_t chunk[CHUNKS] = {96, 0, 128, 64, 32};
-    struct bf16_product p = {n->a, ROW, chunk, CHUNKS, n->panel};
+    struct bf16_product p = {n->a, row, chunk, CHUNKS, n->panel};
     static float sum[TARGETS * BF16_COLUMNS];
     static bf16 have[TARGETS * LDC], want[TARGETS * LDC];
     int32_t pixel[TARGETS];
@@ -229,7 +230,8 @@ static void check_kind(enum bf16_kind kind)
         for (int i = 0; i < 24; i++) {
             bf16_fill(&n, &ranges[k], i, i % 3 == 0);
             check_product(kind, &n, rows[i % 6], i % 2, ranges[k].name);
-            check_rounded(kind, &n, rounded[i % 7], i / 7 % 2, i % 2);
+            check_rounded(kind, &n, ROW, rounded[i % 7], i / 7 % 2, i % 2);
+            check_rounded(kind, &n, FAR_ROW, 19, i / 2 % 2, i % 2);
         }
 }
 
