@@ -58,7 +58,7 @@ struct run {
     bool counted_labels;   /* the classes without images in data.eval were reported */
     struct stall *stall;   /* borrowed; may be NULL */
     struct energy *energy; /* borrowed; may be NULL */
-    double sgemm_gflops;   /* of all ranks, measured after the run */
+    double sgemm_gflops, stream_gb_per_sec; /* of all ranks, measured after the run */
 };
 
 /* Writes the `failed` event and logs the error (rank 0). */

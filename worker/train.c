@@ -149,7 +149,7 @@ static int train_open_trainer(struct run *r, struct trainer *t, struct error *e)
 
 static double train_lap(double *since, const char *phase)
 {
-    trace_since(*since, "phase", phase);
+    trace_since(*since, "phase", phase, 0);
     double now = clock_monotonic(), passed = now - *since;
     *since = now;
     return passed;
@@ -162,8 +162,8 @@ static void train_gradients_ready(size_t offset, size_t count, void *gradients)
 }
 
 struct batch_result {
-    double loss;    /* mean */
-    double correct; /* images */
+    double loss; /* mean */
+    double correct, images;
 };
 
 /* Batch j of accumulate_steps: the gradients of the first overwrite, the others add, and the last
@@ -190,7 +190,7 @@ static struct batch_result train_compute_batch(struct trainer *t, const struct l
     model_backward(r->model, r->spec->loss_scale / (double)(r->world * batches), j > 0,
                    last ? train_gradients_ready : NULL, t->gradients);
     times->backward += train_lap(&clock, "backward");
-    return (struct batch_result){loss, correct};
+    return (struct batch_result){loss, correct, b->n};
 }
 
 /* Logs how gradients are summed: at the start, and once it is decided what drives the buckets; then
@@ -345,6 +345,7 @@ static int train_compute_gradients(struct trainer *t, struct batch_result *step,
         struct batch_result one = train_compute_batch(t, &batch, j, times);
         step->loss += one.loss / (double)batches;
         step->correct += one.correct;
+        step->images += one.images;
     }
     return 0;
 }
@@ -382,7 +383,7 @@ static int train_step(struct trainer *t, int64_t index, bool *stop, struct error
     stall_doing(r->stall, STALL_FILES); /* the event */
     train_lap(&clock, "wait for all ranks");
     times.total = clock_monotonic() - times.start;
-    trace_since(times.start, "step", "step");
+    trace_since(times.start, "step", "step", mine.images);
     t->step_seconds_sum += times.total;
     t->result.bad_images = r->from.bad_images + (int64_t)all.bad_images;
     t->result.steps = index + 1;

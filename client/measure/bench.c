@@ -85,6 +85,8 @@ static void bench_series_add_event(struct series *s, struct bench *b, const json
     case EVENT_RUN_STOP:
         b->memory_bytes = json_get_number(event, "memory_peak_bytes", 0);
         b->peak_gflops = json_get_number(event, "sgemm_gflops", 0);
+        b->stream_gb_per_sec = json_get_number(event, "stream_gb_per_sec", 0);
+        b->gb_per_image = 1e-9 * json_get_number(event, "bytes_per_image", 0);
         break;
     default:
         break;
@@ -105,6 +107,7 @@ static void bench_series_conclude(struct series *s, const struct job_spec *spec,
     b->images_per_sec = 1e3 * world * batch / b->step_ms;
     b->gflop_per_image = 2e-9 * macs * (b->evaluates ? 1 : 3);
     b->gflops = b->images_per_sec * b->gflop_per_image;
+    b->gb_per_sec = b->images_per_sec * b->gb_per_image;
 }
 
 int bench_read(const char *events_path, const struct job_spec *spec, struct bench *out,

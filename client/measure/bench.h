@@ -28,6 +28,10 @@ struct bench {
     double gflop_per_image;        /* 2 x MACs of forward; 3 times that in training */
     double gflops;                 /* sum over all workers */
     double peak_gflops;            /* SGEMM on all threads of all workers at once; 0: unknown */
+    double gb_per_image;           /* moved to and from memory, at least (worker/model/traffic.h);
+                                      this and the next two are 0 with an older worker */
+    double gb_per_sec;             /* sum over all workers */
+    double stream_gb_per_sec;      /* of the memory, with all threads of all workers at once */
     double memory_bytes;           /* largest resident set size of a worker */
 };
 

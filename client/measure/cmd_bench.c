@@ -121,7 +121,8 @@ static void bench_show_json(const struct run *r, const struct bench *b)
         json_object_set_new(phases, name, json_number(b->phase_ms[i]));
     }
     json_t *answer = json_pack(
-        "{s:s, s:s, s:I, s:I, s:I, s:I, s:s, s:s, s:i, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:o}",
+        "{s:s, s:s, s:I, s:I, s:I, s:I, s:s, s:s, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
+        "s:o, s:I, s:o, s:o}",
         "arch", r->spec->model.arch, "mode", b->evaluates ? "eval" : "train", "image_size",
         (json_int_t)r->spec->model.image_size, "batch", (json_int_t)r->spec->batch_per_worker,
         "workers", (json_int_t)r->spec->cluster.workers_per_node, "threads",
@@ -130,7 +131,10 @@ static void bench_show_json(const struct run *r, const struct bench *b)
         (int)b->steps, "images_per_sec", json_number(b->images_per_sec), "gflops",
         json_number(b->gflops), "gflop_per_image", json_number(b->gflop_per_image), "peak_gflops",
         json_number(b->peak_gflops), "share_of_peak",
-        b->peak_gflops > 0 ? json_number(b->gflops / b->peak_gflops) : json_null(),
+        b->peak_gflops > 0 ? json_number(b->gflops / b->peak_gflops) : json_null(), "gb_per_image",
+        json_number(b->gb_per_image), "gb_per_sec", json_number(b->gb_per_sec), "stream_gb_per_sec",
+        json_number(b->stream_gb_per_sec), "share_of_stream",
+        b->stream_gb_per_sec > 0 ? json_number(b->gb_per_sec / b->stream_gb_per_sec) : json_null(),
         "memory_bytes_per_worker", (json_int_t)b->memory_bytes, "step_ms", json_number(b->step_ms),
         "phases", phases);
     print_json(answer);
@@ -147,6 +151,21 @@ static void bench_warn_of_crowding(const struct job_spec *s)
                 "trainctl: warning: %lld threads share %lld core%s, so the results are unreliable; "
                 "--workers times --threads should not exceed the cores\n",
                 (long long)wanted, (long long)cores, plural(cores));
+}
+
+static void bench_show_memory(struct libscols_table *table, const struct bench *b)
+{
+    char value[FORMAT_BYTES], remark[96];
+
+    if (!(b->gb_per_image > 0 && b->stream_gb_per_sec > 0))
+        return;
+    snprintf(value, sizeof value, "%.3g", b->gb_per_sec);
+    snprintf(remark, sizeof remark, "at least, from and to memory: %.3g GB per image",
+             b->gb_per_image);
+    table_row(table, "GB/s", value, remark);
+    snprintf(value, sizeof value, "%.1f %%", 100 * b->gb_per_sec / b->stream_gb_per_sec);
+    snprintf(remark, sizeof remark, "%.1f GB/s, STREAM on the same cores", b->stream_gb_per_sec);
+    table_row(table, "share of STREAM", value, remark);
 }
 
 static void bench_show_table(const struct run *r, const struct bench *b)
@@ -174,6 +193,7 @@ static void bench_show_table(const struct run *r, const struct bench *b)
     snprintf(remark, sizeof remark, "%.1f GFLOP/s, SGEMM on the same cores%s", b->peak_gflops,
              b->gflops > b->peak_gflops ? "; Winograd needs fewer products than are counted" : "");
     table_row(table, "speed of SGEMM", b->peak_gflops > 0 ? value : "-", remark);
+    bench_show_memory(table, b);
     table_row(table, "memory per worker", format_size(value, sizeof value, b->memory_bytes),
               "maximum resident memory");
     snprintf(value, sizeof value, "%.1f ms", b->step_ms);

@@ -107,9 +107,11 @@ static double trace_largest_share(void)
     return sum > 0 ? largest * threads / sum : 0;
 }
 
-void trace_record_layer(double start, const char *category, const char *name, double work)
+void trace_record_layer(double start, const char *category, const char *name, double work,
+                        double bytes)
 {
-    struct trace_span span = {.start = start, .end = clock_monotonic(), .work = work};
+    struct trace_span span = {
+        .start = start, .end = clock_monotonic(), .work = work, .bytes = bytes};
 
     for (int i = 0; i < TRACE_PARTS; i++)
         span.parts[i] = 1e-9 * (double)atomic_exchange(&trace_part_ns[i], 0);

@@ -33,7 +33,9 @@ struct trace_span {
     double parts[TRACE_PARTS]; /* seconds, summed over all threads; zero except in layers */
     double largest_share; /* in layers: the thread that worked longest, relative to the mean of all
                              threads */
-    double work; /* in convolutions floating-point operations, in an all-reduce bytes, else 0 */
+    double work;  /* in convolutions floating-point operations, in an all-reduce bytes, in a step
+                     images, else 0 */
+    double bytes; /* in layers: moved to and from memory, at least (worker/model/traffic.h) */
     int thread;
     char category[12], name[48];
 };
@@ -56,13 +58,14 @@ static inline void trace_end(double start, const char *category, const char *nam
 
 /* Like trace_end for a layer, with the parts of its threads, which must have finished. Only one
  * layer may be recorded at a time. */
-void trace_record_layer(double start, const char *category, const char *name, double work);
+void trace_record_layer(double start, const char *category, const char *name, double work,
+                        double bytes);
 
 static inline void trace_end_layer(double start, const char *category, const char *name,
-                                   double work)
+                                   double work, double bytes)
 {
     if (start > 0)
-        trace_record_layer(start, category, name, work);
+        trace_record_layer(start, category, name, work, bytes);
 }
 
 static inline void trace_part(double start, enum trace_part part)
@@ -76,10 +79,10 @@ static inline void trace_part(double start, enum trace_part part)
 void trace_share(int thread, double seconds);
 
 /* Like trace_end, with a start time of the caller. */
-static inline void trace_since(double start, const char *category, const char *name)
+static inline void trace_since(double start, const char *category, const char *name, double work)
 {
     if (atomic_load_explicit(&trace_is_on, memory_order_relaxed))
-        trace_record(start, category, name, 0);
+        trace_record(start, category, name, work);
 }
 
 void trace_name_thread(const char *format, ...) __attribute__((format(printf, 1, 2)));

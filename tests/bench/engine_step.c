@@ -176,11 +176,14 @@ static void print(const struct options *o, const struct model *m, const double b
     printf(o->json
                ? "{\"images_per_sec\": %.2f, \"gflops\": %.2f, \"forward_ms\": %.2f, "
                  "\"backward_ms\": %.2f, "
-                 "\"optim_ms\": %.2f, \"memory_bytes\": %zu, \"loss\": %.6g}\n"
+                 "\"optim_ms\": %.2f, \"memory_bytes\": %zu, \"bytes_per_image\": %.0f, "
+                 "\"gb_per_sec\": "
+                 "%.2f, \"loss\": %.6g}\n"
                : "%8.2f images/s  %7.2f GFLOP/s  forward %.2f ms  backward %.2f ms  optim %.2f ms  "
-                 "memory %zu bytes  loss %.6g\n",
+                 "memory %zu bytes  moved %.0f bytes per image, %.2f GB/s  loss %.6g\n",
            o->batch / total, gflops, 1e3 * best[FORWARD], 1e3 * best[BACKWARD], 1e3 * best[OPTIM],
-           model_memory_bytes(m), loss);
+           model_memory_bytes(m), model_bytes_per_image(m),
+           1e-9 * model_bytes_per_image(m) * o->batch / total, loss);
 }
 
 static int run(const struct options *o, struct model *m, struct optimizer *s)

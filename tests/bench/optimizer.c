@@ -13,6 +13,7 @@
 
 #include "common/clock.h"
 #include "common/job/recipe/optimizers.h"
+#include "worker/check/speed.h"
 #include "worker/model/init.h"
 #include "worker/team/parallel.h"
 #include "worker/optim/optimizer.h"
@@ -25,23 +26,16 @@ struct bench {
     int threads;
 };
 
-typedef float four __attribute__((vector_size(16)));
-
 static void copy_part(int thread, int first, int end, void *context)
 {
     struct bench *b = context;
-    size_t all = model_param_count(b->model) / 4, part = all / (size_t)b->threads;
-    size_t last = end == b->threads ? all : (size_t)end * part;
-    four *w = (four *)model_params(b->model);
-    four *v = (four *)optimizer_state(b->kinds[JOB_OPTIMIZER_SGD], 0);
-    const four *g = (const four *)model_grads(b->model);
+    size_t all = model_param_count(b->model), part = all / 4 / (size_t)b->threads * 4;
+    size_t at = (size_t)first * part, last = end == b->threads ? all : (size_t)end * part;
 
     (void)thread;
-    for (size_t i = (size_t)first * part; i < last; i++) {
-        four before = w[i];
-        w[i] = v[i];
-        v[i] = before + g[i];
-    }
+    speed_stream_part(model_params(b->model) + at,
+                      optimizer_state(b->kinds[JOB_OPTIMIZER_SGD], 0) + at,
+                      model_grads(b->model) + at, last - at);
 }
 
 static double rate(const struct bench *b, double passes, double start)

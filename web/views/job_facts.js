@@ -192,7 +192,7 @@ export function eventsCard(id) {
 export function filesCard(id) {
   const trace = h("li", { hidden: true }, fileLink("Trace", `/v1/jobs/${id}/trace`, `job-${id}-trace.json`),
     h("span", { class: "quiet" }, " of the profiled steps. Open it with “Load profile…” in the Performance panel of Chromium's developer tools, or with Perfetto."));
-  const layers = h("li", { hidden: true }, fileLink("Layers", `/v1/jobs/${id}/layers`, `job-${id}-layers.txt`), h("span", { class: "quiet" }, " of the profiled steps: time and speed of each"));
+  const layers = h("li", { hidden: true }, fileLink("Layers", `/v1/jobs/${id}/layers`, `job-${id}-layers.txt`), h("span", { class: "quiet" }, " of the profiled steps: time, GFLOP/s and GB/s of each"));
   const predictions = h("li", { hidden: true }, fileLink("Predictions", `/v1/jobs/${id}/predictions`, `job-${id}-predictions.csv`),
     h("span", { class: "quiet" }, " of the last evaluation, one image per line"));
   const line = (text, path, name, what) => h("li", {}, fileLink(text, path, name), h("span", { class: "quiet" }, ` ${what}`));

@@ -1,5 +1,6 @@
 #include "worker/check/speed.h"
 
+#include <math.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,9 +18,9 @@
 #define SIZE             512  /* rows and columns: 1 MiB a matrix */
 #define ONE_CORE_SECONDS 0.12 /* per type */
 #define ALL_SECONDS      0.35
-#define COPY_SECONDS     0.15
-#define COPY_BYTES_MIN   ((size_t)32 << 20) /* read, and as much written: exceeds the caches */
-#define COPY_BYTES_MAX   ((size_t)256 << 20)
+#define STREAM_ROUNDS    8                 /* other programs may use the memory in some of them */
+#define STREAM_BYTES_MIN ((size_t)8 << 20) /* of an array of a thread */
+#define STREAM_BYTES_MAX ((size_t)64 << 20)
 #define TYPES_MAX        8
 
 /* ---- SGEMM */
@@ -247,59 +248,88 @@ static json_t *speed_measure_types(const cpu_set_t *allowed, char *words, size_t
     return list;
 }
 
-struct copy {
-    char *from, *to;
-    size_t bytes; /* per thread */
+struct stream {
+    int threads;
+    size_t floats; /* of an array of a thread */
+    float *arrays; /* (threads, 3, floats) */
 };
 
-static void speed_touch(int thread, int first, int end, void *context)
+static size_t speed_stream_bytes(const struct stream *s)
 {
-    struct copy *c = context;
+    return 3 * s->floats * (size_t)s->threads * sizeof(float);
+}
+
+/* Arrays that exceed a thread's share of the caches, and are no power of 2 apart, which would put
+ * their lines into the same banks of the memory. */
+static size_t speed_stream_floats(void)
+{
+    long cache = sysconf(_SC_LEVEL3_CACHE_SIZE), cores = sysconf(_SC_NPROCESSORS_ONLN);
+    size_t wanted = cache > 0 && cores > 0 ? 2 * (size_t)(cache / cores) : 0;
+
+    wanted = wanted > STREAM_BYTES_MIN ? wanted : STREAM_BYTES_MIN;
+    return ((wanted < STREAM_BYTES_MAX ? wanted : STREAM_BYTES_MAX) + (1 << 20)) / sizeof(float);
+}
+
+static void speed_stream_touch(int thread, int first, int end, void *context)
+{
+    const struct stream *s = context;
 
     (void)thread;
     (void)end;
-    memset(c->from + c->bytes * (size_t)first, 1, c->bytes);
-    memset(c->to + c->bytes * (size_t)first, 2, c->bytes);
+    memset(s->arrays + 3 * s->floats * (size_t)first, 0, 3 * s->floats * sizeof(float));
 }
 
-static void speed_copy_part(int thread, int first, int end, void *context)
+static void speed_stream_move(int thread, int first, int end, void *context)
 {
-    struct copy *c = context;
+    const struct stream *s = context;
+    float *a = s->arrays + 3 * s->floats * (size_t)first;
 
     (void)thread;
     (void)end;
-    memcpy(c->to + c->bytes * (size_t)first, c->from + c->bytes * (size_t)first, c->bytes);
+    speed_stream_part(a, a + s->floats, a + 2 * s->floats, s->floats);
 }
 
-static size_t speed_copy_bytes(void)
+static bool speed_stream_create(struct stream *s, int threads)
 {
-    long cache = sysconf(_SC_LEVEL3_CACHE_SIZE);
-    size_t wanted = cache > 0 ? (size_t)cache : 0;
-
-    if (wanted > COPY_BYTES_MAX)
-        return COPY_BYTES_MAX;
-    return wanted > COPY_BYTES_MIN ? wanted : COPY_BYTES_MIN;
+    *s = (struct stream){.threads = threads, .floats = speed_stream_floats()};
+    s->arrays = mmap(NULL, speed_stream_bytes(s), PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (s->arrays == MAP_FAILED)
+        return false;
+    madvise(s->arrays, speed_stream_bytes(s), MADV_HUGEPAGE);
+    parallel_run(threads, threads, speed_stream_touch, s);
+    return true;
 }
 
-static double speed_measure_memory(int threads)
+static double speed_stream_seconds(struct stream *s)
 {
-    struct copy c = {.bytes = speed_copy_bytes() / (size_t)threads};
-    size_t all = c.bytes * (size_t)threads;
-    double copied = 0, elapsed = 0;
+    double began = clock_monotonic();
 
-    c.from = mmap(NULL, 2 * all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (c.from == MAP_FAILED)
-        return 0;
-    madvise(c.from, 2 * all, MADV_HUGEPAGE);
-    c.to = c.from + all;
-    parallel_run(threads, threads, speed_touch, &c);
-    for (double began = clock_monotonic(); elapsed < COPY_SECONDS;
-         elapsed = clock_monotonic() - began) {
-        parallel_run(threads, threads, speed_copy_part, &c);
-        copied += 2 * (double)all;
+    parallel_run(s->threads, s->threads, speed_stream_move, s);
+    return clock_monotonic() - began;
+}
+
+double speed_stream(struct traincomm *comm, int threads)
+{
+    struct stream s;
+    double ready = speed_stream_create(&s, threads), bytes = 5 * speed_stream_bytes(&s) / 3.0,
+           best = 0;
+
+    if (comm) {
+        traincomm_reduce(comm, TRAINCOMM_MIN, &ready, 1);
+        traincomm_reduce(comm, TRAINCOMM_SUM, &bytes, 1);
     }
-    munmap(c.from, 2 * all);
-    return copied / elapsed * 1e-9;
+    for (int i = 0; ready > 0 && i < STREAM_ROUNDS; i++) {
+        if (comm)
+            traincomm_barrier(comm);
+        double seconds = speed_stream_seconds(&s);
+        if (comm)
+            traincomm_reduce(comm, TRAINCOMM_MAX, &seconds, 1);
+        best = fmax(best, 1e-9 * bytes / seconds);
+    }
+    if (s.arrays != MAP_FAILED)
+        munmap(s.arrays, speed_stream_bytes(&s));
+    return best;
 }
 
 #define ADDITIONS 1000000
@@ -362,14 +392,14 @@ void speed_measure(json_t *report, json_t *list)
     }
     int threads = CPU_COUNT(&allowed);
     json_t *types = speed_measure_types(&allowed, words, sizeof words);
-    double all = speed_sgemm_rate(threads, ALL_SECONDS), memory = speed_measure_memory(threads);
+    double all = speed_sgemm_rate(threads, ALL_SECONDS), memory = speed_stream(NULL, threads);
     json_object_set_new(report, "cores", json_integer(threads));
     json_object_set_new(report, "gflops", json_number(all));
     json_object_set_new(report, "core_types", types);
     json_object_set_new(report, "memory_gb_per_sec", json_number(memory));
     check_note(list, "GEMM", all > 0, "free some memory", "%.1f GFLOP/s on %d core%s%s", all,
                threads, plural(threads), words);
-    check_note(list, "bandwidth", memory > 0, "free some memory", "%.1f GB/s of memory, copying",
-               memory);
+    check_note(list, "bandwidth", memory > 0, "free some memory",
+               "%.1f GB/s of memory, read and written", memory);
     speed_check_frequency(report, list);
 }

@@ -640,7 +640,7 @@ int loader_next(struct loader *l, struct loader_batch *batch, struct error *e)
         .lambda = lambda,
         .wait_seconds = clock_monotonic() - started,
     };
-    trace_since(started, "phase", "data");
+    trace_since(started, "phase", "data", 0);
     if (s->batch.n == 0) /* later calls return the end again */
         return 0;
     l->next++;

@@ -4,10 +4,8 @@
 #include <stdlib.h>
 
 #include "common/net/network.h"
-#include "common/run/trace.h"
 #include "common/xalloc.h"
-#include "worker/model/precision.h"
-#include "worker/model/units.h"
+#include "worker/model/traffic.h"
 #include "worker/team/dry_run.h"
 
 struct cnn {
@@ -99,6 +97,12 @@ static double cnn_hidden_flops(const struct model *m)
     return 2.0 * m->n * (double)m->cnn->hidden.in * (double)m->cnn->hidden.out;
 }
 
+/* Of forward, and of the gradient of the weights: input, output, weights */
+static double cnn_convolution_bytes(const struct pass *p)
+{
+    return traffic_of_input(p->m, p->u) + traffic_of_output(p->m, p->u) + traffic_of_weights(p->u);
+}
+
 /* ---- forward */
 
 static void cnn_add_bias(const struct parallel_block *part, void *context)
@@ -159,14 +163,17 @@ void cnn_forward(struct model *m)
         p = cnn_stage_pass(m, s, false);
         double span = trace_begin();
         parallel_team(m->config.threads, cnn_convolve, &p);
-        trace_end_layer(span, category, p.u->name, unit_flops(p.u, m->n));
+        traffic_end_layer(m, span, category, p.u->name, unit_flops(p.u, m->n),
+                          cnn_convolution_bytes(&p));
         span = trace_begin();
         parallel_team(m->config.threads, cnn_pool, &p);
-        trace_end(span, category, cnn_pool_name(s), 0);
+        traffic_end_layer(m, span, category, cnn_pool_name(s), 0,
+                          traffic_of_max_pool(m, &m->cnn->pools[s]));
     }
     double span = trace_begin();
     parallel_team(m->config.threads, cnn_make_hidden, &p);
-    trace_end_layer(span, category, "fc1", cnn_hidden_flops(m));
+    traffic_end_layer(m, span, category, "fc1", cnn_hidden_flops(m),
+                      traffic_of_linear(m, &m->cnn->hidden, false, false));
 }
 
 /* ---- backward */
@@ -198,7 +205,8 @@ static void cnn_run_hidden_back(struct model *m, bool accumulate)
     double span = trace_begin();
 
     parallel_team(m->config.threads, cnn_hidden_back, &p);
-    trace_end_layer(span, "backward", "fc1", 2 * cnn_hidden_flops(m));
+    traffic_end_layer(m, span, "backward", "fc1", 2 * cnn_hidden_flops(m),
+                      traffic_of_linear(m, &m->cnn->hidden, true, accumulate));
 }
 
 static void cnn_finish_bias(const struct pass *p, struct parallel_share share)
@@ -258,10 +266,15 @@ static void cnn_run_stage_back(struct pass *p)
     double span = trace_begin();
 
     parallel_team(m->config.threads, cnn_pool_back, p);
-    trace_end(span, "backward", cnn_pool_name(p->s), 0);
+    traffic_end_layer(m, span, "backward", cnn_pool_name(p->s), 0,
+                      traffic_of_max_pool(m, &m->cnn->pools[p->s]) + traffic_of_output(m, p->u));
     span = trace_begin();
     parallel_team(m->config.threads, cnn_convolve_back, p);
-    trace_end_layer(span, "backward", p->u->name, unit_flops(p->u, m->n) * (p->s ? 2 : 1));
+    double bytes = cnn_convolution_bytes(p) + traffic_of_weights(p->u) * p->accumulate;
+    if (p->s)
+        bytes += traffic_of_input_gradient(m, p->u) + traffic_of_weights(p->u);
+    traffic_end_layer(m, span, "backward", p->u->name, unit_flops(p->u, m->n) * (p->s ? 2 : 1),
+                      bytes);
 }
 
 void cnn_backward(struct model *m, bool accumulate, const struct announcement *a)

@@ -3,10 +3,9 @@
 #include <string.h>
 
 #include "common/assert_always.h"
-#include "common/run/trace.h"
 #include "worker/kernels/softmax_loss.h"
 #include "worker/model/cnn.h"
-#include "worker/model/precision.h"
+#include "worker/model/traffic.h"
 #include "worker/team/dry_run.h"
 
 /* ---- forward */
@@ -19,6 +18,11 @@ struct forward_pass {
     const void *identity;        /* rows to add, or NULL */
     void *out;
 };
+
+static bool forward_adds(const struct forward_pass *p)
+{
+    return p->shortcut || p->identity;
+}
 
 /* The first row of a channel becomes its shift. */
 static void forward_count_rows(const struct model *m, struct thread_accumulator *l, const void *z,
@@ -106,7 +110,9 @@ static void forward_run_unit(struct forward_pass *p)
     if (m->evaluating || m->config.frozen_bn)
         unit_use_running_statistics(m, u);
     parallel_team(m->config.threads, forward_convolve, p);
-    trace_end_layer(span, model_trace_category(m), u->name, unit_flops(u, m->n));
+    double bytes = traffic_of_input(m, u) + traffic_of_weights(u) +
+                   traffic_of_output(m, u) * (m->evaluating && forward_adds(p) ? 2 : 1);
+    traffic_end_layer(m, span, model_trace_category(m), u->name, unit_flops(u, m->n), bytes);
 }
 
 static void forward_apply_piece(const struct parallel_piece *piece, void *context)
@@ -137,7 +143,8 @@ static const void *forward_run_normalised(struct forward_pass *p, void *out)
     p->out = out;
     double span = trace_begin();
     parallel_team(m->config.threads, forward_apply, p);
-    trace_end(span, model_trace_category(m), p->u->bn_name, 0);
+    traffic_end_layer(m, span, model_trace_category(m), p->u->bn_name, 0,
+                      traffic_of_output(m, p->u) * (forward_adds(p) ? 3 : 2));
     return p->out;
 }
 
@@ -184,7 +191,8 @@ static const void *forward_run_pool(struct model *m, const void *y)
     struct forward_pass p = {.m = m, .in = y, .out = m->layout->in};
     double span = trace_begin();
     parallel_team(m->config.threads, forward_pool, &p);
-    trace_end(span, model_trace_category(m), "maxpool", 0);
+    traffic_end_layer(m, span, model_trace_category(m), "maxpool", 0,
+                      traffic_of_max_pool(m, &m->layout->pool));
     return m->layout->in;
 }
 
@@ -225,13 +233,16 @@ static void forward_classify(struct parallel_share share, void *context)
 static void forward_run_head(struct model *m, const void *in)
 {
     struct forward_pass p = {.m = m, .in = in};
+    struct linear classifier = model_classifier(m);
     double span = trace_begin();
 
     if (in)
         p.u = block_last(m, &m->layout->blocks[m->block_count - 1]);
     parallel_team(m->config.threads, forward_classify, &p);
-    trace_end_layer(span, model_trace_category(m), m->cnn ? "fc2" : "avgpool, fc",
-                    2.0 * m->n * (double)m->config.classes * m->features);
+    traffic_end_layer(m, span, model_trace_category(m), m->cnn ? "fc2" : "avgpool, fc",
+                      2.0 * m->n * (double)m->config.classes * m->features,
+                      traffic_of_linear(m, &classifier, false, false) +
+                          (in ? traffic_of_output(m, p.u) : 0));
 }
 
 static void forward_run(struct model *m, const void *images, int n)
@@ -240,6 +251,7 @@ static void forward_run(struct model *m, const void *images, int n)
     /* a dry run may count batches that exceed the memory */
     assert_always(n <= m->layout->batch || (team_watch && team_watch->dry));
     m->n = n;
+    m->moved_images += n;
     m->images = images;
     if (m->cnn) {
         cnn_forward(m);
@@ -418,12 +430,33 @@ static void backward_convolve(struct parallel_share share, void *context)
     backward_finish_target(&p, share);
 }
 
+/* By what backward_finish_rows reads: y, and z of the target's batch norms. */
+static double backward_target_bytes(const struct model *m, const struct target *t)
+{
+    int tensors = 1 + (t->y != NULL) + (t->downsample != NULL);
+    return t->unit ? traffic_of_output(m, t->unit) * tensors : 0;
+}
+
+/* g, z and dz; x, or what it is recomputed from and x; dx; the weights and their gradient. */
+static double backward_unit_bytes(const struct pass *p)
+{
+    const struct model *m = p->m;
+    const struct unit *u = p->u;
+    double bytes = 3 * traffic_of_output(m, u) + backward_target_bytes(m, &p->target);
+
+    bytes += p->below ? 2 * traffic_of_output(m, p->below) : traffic_of_input(m, u);
+    if (p->dx)
+        bytes += traffic_of_input_gradient(m, u) * (p->add_dx ? 2 : 1);
+    return bytes + traffic_of_weights(u) * ((p->dx != NULL) + 1 + p->accumulate);
+}
+
 static void backward_run_unit(struct pass *p, const struct announcement *a)
 {
     double span = trace_begin();
 
     parallel_team(p->m->config.threads, backward_convolve, p);
-    trace_end_layer(span, "backward", p->u->name, unit_flops(p->u, p->m->n) * (p->dx ? 2 : 1));
+    traffic_end_layer(p->m, span, "backward", p->u->name,
+                      unit_flops(p->u, p->m->n) * (p->dx ? 2 : 1), backward_unit_bytes(p));
     model_announce(a, p->u->weight, p->u->grads_end);
 }
 
@@ -491,12 +524,24 @@ static void backward_derive(struct parallel_share share, void *context)
                   backward_derive_piece, context);
 }
 
+/* The outputs of the run, and what they are made from but for each other. */
+static double backward_derive_bytes(const struct run *r)
+{
+    const struct model *m = r->m;
+    double output = traffic_of_output(m, backward_derived_unit(r));
+    double bytes = 2 * output * (r->end - r->first) + output;
+
+    if (r->first == 0 && !m->pools)
+        bytes += 2 * traffic_of_output(m, &m->layout->units[0]);
+    return bytes;
+}
+
 static void backward_run_derive(struct model *m, int first, int end)
 {
     struct run r = {m, first, end};
     double span = trace_begin();
     parallel_team(m->config.threads, backward_derive, &r);
-    trace_end(span, "backward", "recompute", 0);
+    traffic_end_layer(m, span, "backward", "recompute", 0, backward_derive_bytes(&r));
 }
 
 /* ---- classifier, pools */
@@ -534,11 +579,13 @@ static void backward_classifier_back(struct parallel_share share, void *context)
 static void backward_run_classifier(struct model *m, double scale, bool accumulate)
 {
     struct pass p = {.m = m, .scale = scale, .accumulate = accumulate};
+    struct linear classifier = model_classifier(m);
     double span = trace_begin();
 
     parallel_team(m->config.threads, backward_classifier_back, &p);
-    trace_end_layer(span, "backward", m->cnn ? "fc2" : "avgpool, fc",
-                    4.0 * m->n * (double)m->config.classes * m->features);
+    traffic_end_layer(m, span, "backward", m->cnn ? "fc2" : "avgpool, fc",
+                      4.0 * m->n * (double)m->config.classes * m->features,
+                      traffic_of_linear(m, &classifier, true, accumulate));
 }
 
 /* Rows up to the image's end. */
@@ -601,12 +648,15 @@ static void backward_spread_maxima(struct parallel_share share, void *context)
     backward_finish_target(p, share);
 }
 
-static void backward_start_target(struct pass *p, parallel_team_body *body, const char *name)
+/* bytes: of the pass, besides what backward_finish_rows reads */
+static void backward_start_target(struct pass *p, parallel_team_body *body, const char *name,
+                                  double bytes)
 {
     double span = trace_begin();
 
     parallel_team(p->m->config.threads, body, p);
-    trace_end(span, "backward", name, 0);
+    traffic_end_layer(p->m, span, "backward", name, 0,
+                      bytes + backward_target_bytes(p->m, &p->target));
 }
 
 /* ---- order */
@@ -668,7 +718,8 @@ static void backward_run_stem(struct model *m, bool accumulate, const struct ann
         p.g = m->layout->g_in;
         p.dx = stem->g;
         p.target.unit = stem;
-        backward_start_target(&p, backward_spread_maxima, "maxpool");
+        backward_start_target(&p, backward_spread_maxima, "maxpool",
+                              traffic_of_max_pool(m, &m->layout->pool));
     }
     struct pass last = {
         .m = m, .u = stem, .x = m->images, .g = stem->g, .dz = stem->dz, .accumulate = accumulate};
@@ -694,7 +745,8 @@ void model_backward(struct model *m, double scale, bool accumulate, model_grads_
                             .accumulate = accumulate,
                             .dx = m->layout->blocks[last].g,
                             .target = backward_target_of_block(m, last)};
-    backward_start_target(&averages, backward_spread_average, "avgpool, fc");
+    backward_start_target(&averages, backward_spread_average, "avgpool, fc",
+                          traffic_of_output(m, averages.target.unit));
     for (int i = last; i >= 0; i--)
         backward_run_block(m, i, accumulate, &a);
     backward_run_stem(m, accumulate, &a);

@@ -1,5 +1,6 @@
 #include "worker/model/model.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -358,6 +359,16 @@ size_t model_param_count(const struct model *m)
 size_t model_stat_count(const struct model *m)
 {
     return m->stat_count;
+}
+
+double model_bytes_per_image(const struct model *m)
+{
+    return m->moved_images > 0 ? m->moved_bytes / m->moved_images : NAN;
+}
+
+void model_count_bytes(struct model *m, double bytes)
+{
+    m->moved_bytes += bytes;
 }
 
 size_t model_memory_bytes(const struct model *m)

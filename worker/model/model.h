@@ -27,4 +27,9 @@ size_t model_stat_count(const struct model *m);
 void model_use_size(struct model *m, int image_size);
 
 size_t model_memory_bytes(const struct model *m); /* allocated by this model */
-int model_threads(const struct model *m);         /* of its configuration */
+
+/* What the passes, and what else was counted, moved between memory and processor for each image so
+ * far, at least; NAN: no image yet. traffic.h says what counts. */
+double model_bytes_per_image(const struct model *m);
+void model_count_bytes(struct model *m, double bytes);
+int model_threads(const struct model *m); /* of its configuration */

@@ -102,6 +102,8 @@ struct model {
     float **dw; /* [threads], with bf16: partial weight gradients of all but the first */
     size_t memory_bytes;
 
+    double moved_bytes, moved_images; /* so far: traffic.h */
+
     int n;              /* of the last forward */
     const void *images; /* float or bf16 */
     const int32_t *labels;

@@ -153,6 +153,17 @@ static struct parallel_range optimizer_pieces_of(const struct optimizer *o,
                                    optimizer_first_piece(pieces, count, floats.end)};
 }
 
+/* Accesses to each number: by the norms, and by the update */
+static size_t optimizer_norm_accesses(const struct optimizer *o)
+{
+    return o->kernel->wants_norms ? 2 : 0;
+}
+
+static size_t optimizer_update_accesses(const struct optimizer *o)
+{
+    return 3 + 2 * o->state_count;
+}
+
 static void optimizer_sum_pieces(struct parallel_share share, void *context)
 {
     struct optimizer *o = context;
@@ -162,7 +173,7 @@ static void optimizer_sum_pieces(struct parallel_share share, void *context)
 
     for (size_t i = mine.first; i < mine.end; i++) {
         const struct piece *p = &o->pieces[i];
-        if (dry_run_moves(2 * (p->end - p->first)))
+        if (dry_run_moves(optimizer_norm_accesses(o) * (p->end - p->first)))
             continue;
         optimizer_divide_gradients(o, g, p);
         o->norms[i] = optim_norms_of(w + p->first, g + p->first, p->end - p->first);
@@ -178,7 +189,7 @@ static void optimizer_update_chunks(struct parallel_share share, void *context)
     for (size_t i = mine.first; i < mine.end; i++) {
         const struct piece *p = &o->chunks[i];
         float *state[OPTIMIZER_STATES_MAX] = {NULL};
-        if (dry_run_moves((3 + 2 * o->state_count) * (p->end - p->first)))
+        if (dry_run_moves(optimizer_update_accesses(o) * (p->end - p->first)))
             continue;
         for (size_t k = 0; k < o->state_count; k++)
             state[k] = o->states[k] + p->first;
@@ -229,6 +240,9 @@ double optimizer_step(struct optimizer *o, double lr)
         parallel_team(threads, optimizer_sum_pieces, o);
     optimizer_make_rules(o, lr);
     parallel_team(threads, optimizer_update_chunks, o);
+    model_count_bytes(o->model,
+                      (double)(sizeof(float) * model_param_count(o->model) *
+                               (optimizer_norm_accesses(o) + optimizer_update_accesses(o))));
     o->steps++;
     o->last_lr = lr;
     return optimizer_squares_of_gradients(o);

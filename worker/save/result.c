@@ -25,8 +25,11 @@ static int result_report_run_stop(struct run *r, const struct result *s, int64_t
         report_flag(r->report, "target_reached", s->target_reached);
     report_int(r->report, "bad_images", s->bad_images);
     report_int(r->report, "memory_peak_bytes", memory);
-    if (r->measures_peak)
+    if (r->measures_peak) {
         report_real(r->report, "sgemm_gflops", r->sgemm_gflops);
+        report_real(r->report, "stream_gb_per_sec", r->stream_gb_per_sec);
+        report_real(r->report, "bytes_per_image", model_bytes_per_image(r->model));
+    }
     return report_end(r->report, e);
 }
 
@@ -82,9 +85,11 @@ int result_write(struct run *r, const struct result *result, struct error *e)
 {
     int64_t memory = result_peak_memory(r->comm);
 
-    if (r->measures_peak) /* at the end of the run, because OpenBLAS keeps 20 MB per thread that
-                             called it */
+    if (r->measures_peak) { /* at the end of the run, because OpenBLAS keeps 20 MB per thread that
+                               called it */
+        r->stream_gb_per_sec = speed_stream(r->comm, r->threads);
         r->sgemm_gflops = speed_sgemm_peak(r->comm, r->threads);
+    }
     int status = energy_finish(r->energy, r->comm, r->report, result->steps, e);
     if (status || r->rank != 0)
         return status;

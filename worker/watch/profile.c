@@ -16,7 +16,7 @@ enum { FORWARD, BACKWARD, WAYS };
 
 struct layer {
     char name[48];
-    double seconds[WAYS], work[WAYS];
+    double seconds[WAYS], work[WAYS], bytes[WAYS];
     double parts[WAYS][TRACE_PARTS]; /* summed over the threads; indexed by direction */
     double largest[WAYS];            /* largest share of any thread, weighted by seconds */
 };
@@ -25,6 +25,8 @@ struct table {
     struct layer *layers;
     size_t count, steps;
     int threads;
+    double images;             /* of all steps */
+    double gflops, gb_per_sec; /* SGEMM's and STREAM's, of one rank; 0: unknown */
 };
 
 static struct layer *profile_layer_of(struct table *t, const char *name)
@@ -42,8 +44,10 @@ static void profile_layer_add_span(struct table *t, const struct trace_span *s)
 {
     int way;
 
-    if (strcmp(s->category, "step") == 0)
+    if (strcmp(s->category, "step") == 0) {
         t->steps++;
+        t->images += s->work;
+    }
     if (strcmp(s->category, "forward") == 0)
         way = FORWARD;
     else if (strcmp(s->category, "backward") == 0)
@@ -53,46 +57,56 @@ static void profile_layer_add_span(struct table *t, const struct trace_span *s)
     struct layer *l = profile_layer_of(t, s->name);
     l->seconds[way] += s->end - s->start;
     l->work[way] += s->work;
+    l->bytes[way] += s->bytes;
     l->largest[way] += s->largest_share * (s->end - s->start);
     for (int i = 0; i < TRACE_PARTS; i++)
         l->parts[way][i] += s->parts[i];
 }
 
-static void profile_layer_write_way(FILE *out, const struct table *t, const struct layer *l,
-                                    int way, double peak)
+/* A column of `width` characters; "-" instead of a value that is not positive. */
+static void profile_layer_write_value(FILE *out, int width, int decimals, double value,
+                                      const char *unit)
 {
-    double seconds = l->seconds[way], work = l->work[way], steps = t->steps ? (double)t->steps : 1;
-    double gflops = seconds > 0 ? work / seconds * 1e-9 : 0;
+    int digits = width - (int)strlen(unit);
 
-    if (seconds > 0)
-        fprintf(out, " %11.2f", 1e3 * seconds / steps);
+    if (value > 0)
+        fprintf(out, " %*.*f%s", digits, decimals, value, unit);
     else
-        fprintf(out, " %11s", "-");
-    if (work > 0)
-        fprintf(out, " %8.1f", gflops);
-    else
-        fprintf(out, " %8s", "-");
-    if (work > 0 && peak > 0)
-        fprintf(out, " %5.0f %%", 100 * gflops / peak);
-    else
-        fprintf(out, " %7s", "-");
+        fprintf(out, " %*s", width, "-");
+}
+
+static double profile_layer_ratio(double value, double of)
+{
+    return of > 0 ? value / of : 0;
+}
+
+static void profile_layer_write_way(FILE *out, const struct table *t, const struct layer *l,
+                                    int way)
+{
+    double seconds = l->seconds[way], steps = t->steps ? (double)t->steps : 1;
+    double gflops = 1e-9 * profile_layer_ratio(l->work[way], seconds);
+    double gb_per_sec = 1e-9 * profile_layer_ratio(l->bytes[way], seconds);
+
+    profile_layer_write_value(out, 11, 2, 1e3 * seconds / steps, "");
+    profile_layer_write_value(out, 8, 1, gflops, "");
+    profile_layer_write_value(out, 7, 0, 100 * profile_layer_ratio(gflops, t->gflops), " %");
+    profile_layer_write_value(out, 8, 2, 1e-6 * profile_layer_ratio(l->bytes[way], t->images), "");
+    profile_layer_write_value(out, 6, 1, gb_per_sec, "");
+    profile_layer_write_value(out, 6, 0, 100 * profile_layer_ratio(gb_per_sec, t->gb_per_sec),
+                              " %");
     for (int i = 0; i < TRACE_PARTS; i++)
-        if (work > 0 && seconds > 0)
+        if (seconds > 0)
             fprintf(out, " %4.0f %%", 100 * l->parts[way][i] / (seconds * t->threads));
         else
             fprintf(out, " %6s", "-");
-    if (work > 0 && l->largest[way] > 0)
-        fprintf(out, " %6.2f", l->largest[way] / seconds);
-    else
-        fprintf(out, " %6s", "-");
+    profile_layer_write_value(out, 6, 2, profile_layer_ratio(l->largest[way], seconds), "");
 }
 
-static void profile_layer_write(FILE *out, const struct table *t, const struct layer *l,
-                                double peak)
+static void profile_layer_write(FILE *out, const struct table *t, const struct layer *l)
 {
     fprintf(out, "%-26s", l->name);
     for (int way = 0; way < WAYS; way++)
-        profile_layer_write_way(out, t, l, way, peak);
+        profile_layer_write_way(out, t, l, way);
     fputc('\n', out);
 }
 
@@ -101,53 +115,56 @@ static void profile_layer_add(struct layer *sum, const struct layer *l)
     for (int way = 0; way < WAYS; way++) {
         sum->seconds[way] += l->seconds[way];
         sum->work[way] += l->work[way];
-        if (l->work[way] > 0)
+        sum->bytes[way] += l->bytes[way];
+        if (l->seconds[way] > 0)
             sum->largest[way] += l->largest[way];
         for (int i = 0; i < TRACE_PARTS; i++)
             sum->parts[way][i] += l->parts[way][i];
     }
 }
 
-static void profile_layer_write_head(FILE *out, const struct table *t, double peak)
+static void profile_layer_write_head(FILE *out, const struct table *t)
 {
-    fprintf(out,
-            "Rank 0, mean of %zu steps; SGEMM peak of a rank %.1f GFLOP/s, by processor "
-            "time; convolutions count as direct, so Winograd's may be above it.\n"
-            "im2col (or Winograd's transforms), products and bn (batch norm's sums and gradients, "
-            "taken while a tile is in the cache) are shares of a layer's time, and so is wait: the "
-            "threads' for each other.\n"
-            "share: the thread that worked longest over the mean of all.\n\n"
-            "%-26s",
-            t->steps, peak, "layer");
+    fprintf(
+        out,
+        "Rank 0, mean of %zu steps; SGEMM peak of a rank %.1f GFLOP/s, by processor "
+        "time; convolutions count as direct, so Winograd's may be above it.\n"
+        "MB: of an image, moved to and from memory at least: what a layer reads and writes, each "
+        "once, as if the caches were empty before it. STREAM: %.1f GB/s.\n"
+        "im2col (or Winograd's transforms), products and bn (batch norm's sums and gradients, "
+        "taken while a tile is in the cache) are shares of a layer's time, and so is wait: the "
+        "threads' for each other.\n"
+        "share: the thread that worked longest over the mean of all.\n\n"
+        "%-26s",
+        t->steps, t->gflops, t->gb_per_sec, "layer");
     for (int way = 0; way < WAYS; way++)
-        fprintf(out, " %11s %8s %7s %6s %6s %6s %6s %6s",
-                way == FORWARD ? "forward ms" : "backward ms", "GFLOP/s", "peak", "im2col", "gemm",
-                "bn", "wait", "share");
+        fprintf(out, " %11s %8s %7s %8s %6s %6s %6s %6s %6s %6s %6s",
+                way == FORWARD ? "forward ms" : "backward ms", "GFLOP/s", "peak", "MB", "GB/s",
+                "STREAM", "im2col", "gemm", "bn", "wait", "share");
     fputc('\n', out);
 }
 
-/* Returns one line per layer in order of first appearance: milliseconds per step, GFLOP/s and their
- * share of peak_gflops (of one rank; 0: unknown), shares of the layer's parts; then totals. The
- * caller frees it. */
-static char *profile_layer_table(const struct trace_span *spans, size_t count, int threads,
-                                 double peak_gflops)
+/* Returns one line per layer in order of first appearance: milliseconds per step, GFLOP/s and MB an
+ * image, with GB/s, and their shares of the machine's; the layer's parts; then totals. The caller
+ * frees it. t: the threads and the machine's speeds. */
+static char *profile_layer_table(struct table *t, const struct trace_span *spans, size_t count)
 {
-    struct table t = {.layers = xcalloc(count + 1, sizeof *t.layers), .threads = threads};
     struct layer sum = {.name = "all"};
     char *text = NULL;
     size_t bytes;
 
+    t->layers = xcalloc(count + 1, sizeof *t->layers);
     for (size_t i = 0; i < count; i++)
-        profile_layer_add_span(&t, &spans[i]);
+        profile_layer_add_span(t, &spans[i]);
     FILE *out = must_alloc(open_memstream(&text, &bytes));
-    profile_layer_write_head(out, &t, peak_gflops);
-    for (size_t i = 0; i < t.count; i++) {
-        profile_layer_write(out, &t, &t.layers[i], peak_gflops);
-        profile_layer_add(&sum, &t.layers[i]);
+    profile_layer_write_head(out, t);
+    for (size_t i = 0; i < t->count; i++) {
+        profile_layer_write(out, t, &t->layers[i]);
+        profile_layer_add(&sum, &t->layers[i]);
     }
-    profile_layer_write(out, &t, &sum, peak_gflops);
+    profile_layer_write(out, t, &sum);
     fclose(out);
-    free(t.layers);
+    free(t->layers);
     return text;
 }
 
@@ -255,9 +272,14 @@ static void profile_write_span(const struct profile *p, FILE *out, const struct 
     } else if (s->work > 0 && strcmp(s->category, "all-reduce") == 0) {
         fprintf(out, ", \"args\": {\"bytes\": %.0f, \"gb_per_sec\": %.3f}", s->work,
                 s->work / seconds * 1e-9);
-    } else if (s->work > 0) {
-        fprintf(out, ", \"args\": {\"gflop\": %.4f, \"gflops\": %.2f", s->work * 1e-9,
-                s->work / seconds * 1e-9);
+    } else if (strcmp(s->category, "step") == 0) {
+        fprintf(out, ", \"args\": {\"images\": %.0f}", s->work);
+    } else if (s->work > 0 || s->bytes > 0) {
+        fprintf(out, ", \"args\": {\"bytes\": %.0f, \"gb_per_sec\": %.3f", s->bytes,
+                s->bytes / seconds * 1e-9);
+        if (s->work > 0)
+            fprintf(out, ", \"gflop\": %.4f, \"gflops\": %.2f", s->work * 1e-9,
+                    s->work / seconds * 1e-9);
         profile_write_parts(out, s, p->run->threads);
         if (s->largest_share > 0)
             fprintf(out, ", \"largest_share\": %.3f", s->largest_share);
@@ -314,7 +336,9 @@ static int profile_write_all(struct profile *p, const struct trace_span *spans, 
     struct run *r = p->run;
     char *all = NULL;
     size_t bytes = 0;
-    double peak = speed_sgemm_peak(r->comm, r->threads) / r->world;
+    struct table table = {.threads = r->threads,
+                          .gflops = speed_sgemm_peak(r->comm, r->threads) / r->world,
+                          .gb_per_sec = speed_stream(r->comm, r->threads) / r->world};
     char *text = profile_rank_text(p, spans, count, dropped, &bytes);
     int status = text ? 0 : error_set(e, ERR_NO_MEMORY, "no memory for a trace");
 
@@ -326,9 +350,9 @@ static int profile_write_all(struct profile *p, const struct trace_span *spans, 
     free(all);
     free(text);
     if (!status && r->rank == 0) {
-        char *table = profile_layer_table(spans, count, r->threads, peak);
-        status = profile_write_file(r, "layers.txt", table, e);
-        free(table);
+        char *layers = profile_layer_table(&table, spans, count);
+        status = profile_write_file(r, "layers.txt", layers, e);
+        free(layers);
     }
     return run_agree(r, status, e);
 }

@@ -22,12 +22,18 @@ is "$(jq '.step_ms > 0 and ([.phases[]] | length == 5 and all(. >= 0)) and .phas
     .phases.backward_ms > .phases.forward_ms / 2' <<<"$output")" true "and the phases of a step"
 is "$(jq '(.images_per_sec * .step_ms / 8000 - 1 | fabs) < 1e-6 and (.gflops / .peak_gflops / .share_of_peak - 1 | fabs) < 1e-6' \
     <<<"$output")" true "which fit together"
+is "$(jq '.gb_per_image > 0 and .stream_gb_per_sec > 0 and (.gb_per_sec / (.gb_per_image * .images_per_sec) - 1 | fabs) < 1e-6 and
+    (.gb_per_sec / .stream_gb_per_sec / .share_of_stream - 1 | fabs) < 1e-6' <<<"$output")" true "and so do its bytes, their rate and its share of STREAM"
+# weights, gradients and momentum of 25.6 million parameters: three accesses by the passes and five by the update, of 4 images
+is "$(jq '.gb_per_image > 8 * 0.1022 / 4 and .gb_per_image < 8 * 0.1022 / 4 + 0.02' <<<"$output")" true "which are mostly those of the weights"
 
 bench --image-size 32 --batch 4 --workers 1 --threads 2 --steps 2 --eval
 is $? 0 "an evaluation on two threads"
 like "$output" 'evaluation at 32x32, batch 4 per worker, 1 worker x 2 threads; median of 2 steps' "there is a line above the table"
 like "$output" '^images/s +[0-9.]+' "which has images/s"
 like "$output" '^speed of SGEMM +[0-9.]+ x  +[0-9.]+ GFLOP/s, SGEMM on the same cores' "and its ratio to SGEMM"
+like "$output" '^GB/s +[0-9.]+  at least, from and to memory: [0-9.]+ GB per image' "the rate of its bytes"
+like "$output" '^share of STREAM +[0-9.]+ %  [0-9.]+ GB/s, STREAM on the same cores' "and its share of what the memory can do"
 
 bench --image-size 32 --batch 2 --workers 1 --threads $(($(nproc) + 1)) --steps 1
 like "$output" "warning: $(($(nproc) + 1)) threads share $(nproc) cores?, so the results are unreliable" "more threads than cores are reported"

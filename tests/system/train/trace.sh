@@ -50,8 +50,14 @@ is "$(spans 'map(select(.cat == "step")) as $steps | map(select(.cat == "phase")
     ($steps | map(.dur) | add) | . > 0.95 and . < 1.0001')" true "and its phases fill it"
 
 table=$work/run/attempt-1/layers.txt
-is "$(grep -cE '^(conv1|layer[1-4]\.[0-9]\.(conv[123]|downsample\.0)) +[0-9.]+ +[0-9.]+ +[0-9]+ %( +[0-9]+ %){4} +[0-9.]+ +[0-9.]+ +[0-9.]+ +[0-9]+ %( +[0-9]+ %){4} +[0-9.]+$' "$table")" 53 \
-    "the table has a line a convolution, with time, GFLOP/s, share of peak, its parts and how even the threads were"
+is "$(grep -cE '^(conv1|layer[1-4]\.[0-9]\.(conv[123]|downsample\.0)) +([0-9.]+ +[0-9.]+ +([0-9]+ %|-) +[0-9.]+ +[0-9.]+ +([0-9]+ %|-)( +[0-9]+ %){4} +[0-9.]+ *){2}$' "$table")" 53 \
+    "the table has a line a convolution, with time, GFLOP/s, share of peak, MB, GB/s, share of STREAM, its parts and how even the threads were"
+is "$(grep -cE '^(bn1|layer[1-4]\.[0-9]\.bn[123]|maxpool) +[0-9.]+ +- +- +[0-9.]+ +[0-9.]+ ' "$table")" 50 "batch norm's passes and the pooling have MB and GB/s without GFLOP/s"
+# (read w, write z) x 8 images x 8 x 8 pixels x 16 channels x 4 bytes, and 9 x 16 x 16 weights
+is "$(spans '[.[] | select(.cat == "forward" and .name == "layer1.0.conv2") | .args.bytes] | unique')" "[$((2 * 8 * 8 * 8 * 16 * 4 + 9 * 16 * 16 * 4))]" \
+    "the trace has the bytes of a layer: its input, output and weights"
+is "$(spans 'map(select(.args.gb_per_sec and .cat == "forward")) | length > 100 and all(.args.gb_per_sec * .dur * 1000 / .args.bytes - 1 | fabs < 0.1)')" true "and their rate"
+is "$(spans 'map(select(.cat == "step") | .args.images) | unique')" "[$(jq '.batch_per_worker * (.accumulate_steps // 1)' "$work/small.json")]" "a step has the number of its images"
 like "$(tail -n 1 "$table")" '^all +[0-9.]+ ' "and closes with their sum"
 
 trial 2 last '.profile.steps = [5, 9] | .steps = 5 | .accumulate_steps = 1'

@@ -48,7 +48,8 @@ Test(bench, training_is_the_median_without_the_first_step)
     cr_assert_eq(
         read_events(STEP(1, 9000, 900) STEP(2, 200, 30) STEP(3, 400, 50)
                         STEP(4, 250, 40) "{\"type\": \"run_stop\", \"memory_peak_bytes\": 1000000, "
-                                         "\"sgemm_gflops\": 6000}\n",
+                                         "\"sgemm_gflops\": 6000, \"stream_gb_per_sec\": 80, "
+                                         "\"bytes_per_image\": 500000000}\n",
                     spec, &b, &e),
         0);
     cr_expect_eq(b.steps, 3);
@@ -60,6 +61,9 @@ Test(bench, training_is_the_median_without_the_first_step)
     cr_expect_float_eq(b.gflops, 128 * b.gflop_per_image, 1e-6);
     cr_expect_eq(b.memory_bytes, 1000000);
     cr_expect_eq(b.peak_gflops, 6000);
+    cr_expect_float_eq(b.gb_per_image, 0.5, 1e-9);
+    cr_expect_float_eq(b.gb_per_sec, 64, 1e-9);
+    cr_expect_eq(b.stream_gb_per_sec, 80);
     job_spec_destroy(spec);
 }
 

@@ -14,7 +14,7 @@ Test(trace, off_nothing_is_recorded)
     double span = trace_begin();
     cr_expect_eq(span, 0);
     trace_end(span, "a", "b", 1);
-    trace_since(clock_monotonic(), "a", "b");
+    trace_since(clock_monotonic(), "a", "b", 0);
     cr_expect_eq(trace_take(&spans, &dropped), 0);
     free(spans);
 }
@@ -107,8 +107,8 @@ Test(trace, a_layer_carries_its_parts)
     trace_share(0, 0.5);
     trace_share(1, 1);
     trace_share(1, 0.5);
-    trace_end_layer(layer, "forward", "conv", 1);
-    trace_end_layer(trace_begin(), "forward", "next", 1);
+    trace_end_layer(layer, "forward", "conv", 1, 20);
+    trace_end_layer(trace_begin(), "forward", "next", 1, 0);
     trace_stop();
     cr_assert_eq(trace_take(&spans, &dropped), 3);
     cr_expect_str_eq(spans[0].name, "conv");
@@ -118,6 +118,7 @@ Test(trace, a_layer_carries_its_parts)
     cr_expect_eq(spans[1].parts[TRACE_GEMM], 0, "a plain span has none");
     cr_expect_eq(spans[2].parts[TRACE_GEMM], 0, "the next layer begins at 0");
     cr_expect_float_eq(spans[0].largest_share, 1.5, 1e-9);
+    cr_expect_eq(spans[0].bytes, 20);
     cr_expect_eq(spans[2].largest_share, 0, "nobody worked in it");
     free(spans);
 }
