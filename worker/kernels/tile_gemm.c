@@ -172,6 +172,9 @@ static struct fetch *tile_gemm_fetch_rows(struct fetch *to, const float *a, size
     return to;
 }
 
+/* Steps from which fetching C pays: a product of fewer takes no longer than the list. */
+enum { FETCH_K = 64 };
+
 /* All rows of C for one block of a panel, in groups of nearly equal size so that none is tiny.
  * Meanwhile fetches the next rows of C (and of A, if fetch), and the rows of B for the next panel
  * (later, or NULL). */
@@ -188,7 +191,8 @@ static void tile_gemm_run_rows(size_t m, const float *a, size_t lda, bool by_k, 
         struct fetch list[FETCHES_MAX], *last = list;
         if (fetch)
             last = tile_gemm_fetch_rows(last, a + end * lda, lda, next, k);
-        last = tile_gemm_fetch_rows(last, c + end * ldc, ldc, next, TILE_COLUMNS);
+        if (k >= FETCH_K)
+            last = tile_gemm_fetch_rows(last, c + end * ldc, ldc, next, TILE_COLUMNS);
         if (later)
             last = tile_gemm_fetch_rows(last, later + from * later_ld, later_ld, to - from,
                                         TILE_COLUMNS);

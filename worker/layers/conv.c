@@ -152,10 +152,10 @@ void conv_forward(const struct conv *c, const float *w, const float *x, float *z
         .m = m, .w = w, .from = x, .to = z, .done = done, .context = context};
 
     conv_check_part(&part);
-    if (c->algorithm == CONV_GROUPED)
-        conv_grouped_forward(&part, w, x, z, done, context);
-    else if (m)
+    if (m)
         conv_winograd_run(&part, &pass);
+    else if (c->algorithm == CONV_GROUPED)
+        conv_grouped_forward(&part, w, x, z, done, context);
     else if (conv_part_by_pixel(&part))
         conv_forward_by_pixel(&part, w, x, z, done, context);
     else
@@ -398,10 +398,8 @@ static size_t conv_work_floats(const struct conv *c, bool single)
 
 size_t conv_team_floats(const struct conv *c, int images, int threads)
 {
-    size_t max = conv_weights(c);
+    size_t max = c->algorithm == CONV_GROUPED ? conv_grouped_team_floats(c) : conv_weights(c);
 
-    if (c->algorithm == CONV_GROUPED)
-        return conv_grouped_team_floats(c);
     for (int i = 0; i < CONV_DIRECTIONS; i++)
         if (c->winograd[i])
             max = size_max(max, conv_winograd_team_floats(c, c->winograd[i], images, threads));
@@ -412,13 +410,14 @@ size_t conv_own_floats(const struct conv *c, int threads)
 {
     size_t sums = 0, max;
 
-    if (c->algorithm == CONV_GROUPED)
-        return conv_grouped_own_floats(c);
     if (threads > 1)
         sums = conv_sums_floats();
     if (threads > 1 && conv_may_sum_whole(c))
         sums = size_max(sums, conv_sums_whole_floats(c));
-    max = conv_work_floats(c, threads == 1) + sums;
+    if (c->algorithm == CONV_GROUPED)
+        max = conv_grouped_own_floats(c);
+    else
+        max = conv_work_floats(c, threads == 1) + sums;
     for (int i = 0; i < CONV_DIRECTIONS; i++)
         if (c->winograd[i])
             max = size_max(max, conv_winograd_own_floats(c, c->winograd[i], threads));
@@ -478,6 +477,30 @@ static void conv_backward_in_groups(const struct conv_part *part, const struct c
     }
 }
 
+/* As conv_backward. */
+static void conv_backward_of_groups(const struct conv_part *part, const struct conv_backward *b)
+{
+    const struct conv *c = part->c;
+    struct conv_backward direct = *b;
+
+    if (c->winograd[CONV_WEIGHTS]) {
+        if (!conv_part_is_single(part))
+            conv_make_ready(part, b);
+        conv_weights_by_winograd(part, b);
+        parallel_barrier(part->share);
+        direct.dw = NULL;
+        direct.ready = NULL;
+    }
+    if (c->winograd[CONV_DATA])
+        direct.dx = NULL;
+    if (direct.dw || direct.dx)
+        conv_grouped_backward(part, &direct);
+    if (!b->dx || direct.dx)
+        return;
+    parallel_barrier(part->share);
+    conv_data_by_winograd(part, b);
+}
+
 /* With Winograd dw comes first, because its sums take the team's memory. */
 void conv_backward(const struct conv *c, const struct conv_backward *b, int images,
                    struct parallel_share share, const struct conv_memory *memory)
@@ -487,7 +510,7 @@ void conv_backward(const struct conv *c, const struct conv_backward *b, int imag
 
     conv_check_part(&part);
     if (c->algorithm == CONV_GROUPED) {
-        conv_grouped_backward(&part, b);
+        conv_backward_of_groups(&part, b);
         return;
     }
     struct conv_data d = conv_data_of(&part, b);

@@ -360,7 +360,7 @@ struct slice_work {
     float *padded, *dz;
 };
 
-/* Also adds the slice's weight gradient to dw. */
+/* Also adds the slice's weight gradient to dw, which may be NULL. */
 static void conv_grouped_backward_slice(const struct slices *s, const struct conv_backward *b,
                                         size_t image, size_t slice, const struct slice_work *work,
                                         float *dw)
@@ -371,10 +371,12 @@ static void conv_grouped_backward_slice(const struct slices *s, const struct con
 
     conv_grouped_copy_padded(s, b->dz + image * s->out * s->out * s->channels + at, s->out,
                              work->dz);
-    conv_grouped_copy_padded(s, b->x + in, s->in, work->padded);
+    if (dw)
+        conv_grouped_copy_padded(s, b->x + in, s->in, work->padded);
     trace_part(piece, TRACE_IM2COL);
     piece = trace_begin();
-    conv_grouped_weights_of_slice(s, work->padded, work->dz, dw);
+    if (dw)
+        conv_grouped_weights_of_slice(s, work->padded, work->dz, dw);
     if (b->dx && s->stride > 1)
         grouped_convolve_back(s, work->dz, turned, b->dx + in, b->add_dx);
     else if (b->dx)
@@ -534,8 +536,8 @@ void conv_grouped_backward(const struct conv_part *part, const struct conv_backw
     parallel_barrier(part->share);
     for (size_t i = mine.first; i < mine.end; i++) {
         struct slice_of_image at = conv_grouped_slice_at(&s, i, n, single);
-        float *dw = conv_grouped_sums_of(&s, part, part->share.part, at.slice);
-        if ((i == mine.first || at.image == 0) && !dry_run)
+        float *dw = b->dw ? conv_grouped_sums_of(&s, part, part->share.part, at.slice) : NULL;
+        if (dw && (i == mine.first || at.image == 0) && !dry_run)
             memset(dw, 0, conv_grouped_slice_weights(&s) * sizeof *dw);
         conv_grouped_call_hook(&s, b->ready, at, out, single, false, b->context);
         conv_grouped_backward_slice(&s, b, at.image, at.slice, &work, dw);
@@ -543,5 +545,6 @@ void conv_grouped_backward(const struct conv_part *part, const struct conv_backw
             conv_grouped_call_hook(&s, b->done, at, in, single, true, b->context);
     }
     parallel_barrier(part->share);
-    conv_grouped_unpack(&s, part, b);
+    if (b->dw)
+        conv_grouped_unpack(&s, part, b);
 }

@@ -26,7 +26,8 @@ enum { BLOCK_BYTES = 2 << 20 };
 struct sizes {
     int m;
     size_t positions;
-    size_t from, to;           /* channels */
+    size_t from, to;           /* channels of a group */
+    size_t groups, at_once;    /* groups of channels, and those transformed together */
     size_t block;              /* of `to`, whose weights are transformed together */
     size_t side;               /* pixels */
     size_t tiles;              /* per side */
@@ -36,11 +37,12 @@ struct sizes {
     size_t from_ld, to_ld;     /* floats per tile at one position */
     size_t from_step, to_step; /* floats per position */
     size_t weights_step;
+    size_t group_step; /* floats of the weights of a group of channels, of all positions */
 };
 
 static bool conv_winograd_has_large_weights(const struct sizes *s)
 {
-    return s->positions * s->from * s->to * sizeof(float) > LARGE_WEIGHTS_BYTES;
+    return s->groups == 1 && s->positions * s->from * s->to * sizeof(float) > LARGE_WEIGHTS_BYTES;
 }
 
 static size_t conv_winograd_group_rows(const struct sizes *s)
@@ -77,40 +79,56 @@ static size_t conv_winograd_block(const struct sizes *s, bool single)
     return size_min(size_max(columns / tile_columns(), 1) * tile_columns(), s->to);
 }
 
+static void conv_winograd_set_group(struct sizes *s, size_t tiles)
+{
+    s->group = tiles;
+    s->from_step = tiles * s->from_ld + PAD;
+    s->to_step = tiles * s->to_ld + PAD;
+}
+
+/* conv_winograd_set_group comes afterwards. */
+static void conv_winograd_set_at_once(struct sizes *s, size_t groups)
+{
+    s->at_once = groups;
+    s->from_ld = groups * s->from + PAD;
+    s->to_ld = groups * s->block + PAD;
+}
+
 static struct sizes winograd_sizes(const struct conv *c, enum conv_winograd m, bool turned,
                                    bool single)
 {
-    size_t ci = (size_t)c->window.channels, co = (size_t)c->out_channels;
-    struct sizes s = {.m = (int)m, .from = turned ? co : ci, .to = turned ? ci : co};
+    size_t groups = (size_t)c->groups;
+    size_t ci = (size_t)c->window.channels / groups, co = (size_t)c->out_channels / groups;
+    struct sizes s = {
+        .m = (int)m, .from = turned ? co : ci, .to = turned ? ci : co, .groups = groups};
 
     s.positions = (size_t)winograd_positions(s.m);
     s.side = (size_t)c->window.out;
     conv_winograd_cut_side(&s);
-    s.from_ld = s.from + PAD;
     s.block = conv_winograd_block(&s, single);
-    s.to_ld = s.block + PAD;
     s.weights_step = s.from * s.block + PAD;
+    s.group_step = s.positions * s.weights_step;
+    conv_winograd_set_at_once(&s, 1);
     s.rows = conv_winograd_group_rows(&s);
-    s.group = s.rows * s.tiles;
-    s.from_step = s.group * s.from_ld + PAD;
-    s.to_step = s.group * s.to_ld + PAD;
+    conv_winograd_set_group(&s, s.rows * s.tiles);
     return s;
 }
 
 bool conv_winograd_takes(const struct conv *c)
 {
     const struct window *w = &c->window;
-    return c->groups == 1 && w->kernel == 3 && w->stride == 1 && w->pad == 1 &&
-           tile_gemm_takes((size_t)w->channels) && tile_gemm_takes((size_t)c->out_channels);
+    return (c->groups == 1 || c->algorithm == CONV_GROUPED) && w->kernel == 3 && w->stride == 1 &&
+           w->pad == 1 && tile_gemm_takes((size_t)(w->channels / c->groups)) &&
+           tile_gemm_takes((size_t)(c->out_channels / c->groups));
 }
 
 /* After the two groups of tiles: a pixel of zeros, and one for unwanted outputs. */
 static size_t conv_winograd_edge_floats(const struct sizes *s)
 {
-    return s->from > s->to ? s->from : s->to;
+    return s->at_once * size_max(s->from, s->to);
 }
 
-/* A range of `to`. */
+/* A range of the output channels. */
 struct columns {
     size_t first, end;
 };
@@ -118,11 +136,11 @@ struct columns {
 /* Panels (columns / TILE_COLUMNS, from, TILE_COLUMNS) of each position. */
 static void winograd_pack_forward(const struct sizes *s, struct columns c, const float *w, float *u)
 {
-    size_t tap = s->from * s->to;
+    size_t ld = s->groups * s->to, tap = s->from * ld;
 
     for (size_t j = c.first; j < c.end; j += TILE_COLUMNS, u += TILE_COLUMNS * s->from)
         for (size_t i = 0; i < s->from; i++)
-            winograd_kernel(s->m, w + i * s->to + j, (ptrdiff_t)tap, TILE_COLUMNS,
+            winograd_kernel(s->m, w + i * ld + j, (ptrdiff_t)tap, TILE_COLUMNS,
                             u + i * TILE_COLUMNS, s->weights_step);
 }
 
@@ -132,14 +150,14 @@ enum { TURN_AT_ONCE = 64 };
 static void winograd_pack_turned(const struct sizes *s, struct columns c, const float *w, float *u)
 {
     float block[WINOGRAD_POSITIONS_MAX * TILE_COLUMNS * TURN_AT_ONCE] __attribute__((aligned(64)));
-    size_t tap = s->from * s->to, step = TILE_COLUMNS * TURN_AT_ONCE;
+    size_t ld = s->groups * s->from, tap = s->to * ld, step = TILE_COLUMNS * TURN_AT_ONCE;
 
     for (size_t j = c.first; j < c.end; j += TILE_COLUMNS, u += TILE_COLUMNS * s->from)
         for (size_t k = 0, n; k < s->from; k += n) {
             n = s->from - k < TURN_AT_ONCE ? s->from - k : TURN_AT_ONCE;
             for (size_t i = 0; i < TILE_COLUMNS; i++)
-                winograd_kernel(s->m, w + 8 * tap + (j + i) * s->from + k, -(ptrdiff_t)tap, n,
-                                block + i * TURN_AT_ONCE, step);
+                winograd_kernel(s->m, w + 8 * tap + (j % s->to + i) * ld + j / s->to * s->from + k,
+                                -(ptrdiff_t)tap, n, block + i * TURN_AT_ONCE, step);
             for (size_t p = 0; p < s->positions; p++) {
                 struct tile_matrix b = {block + p * step, TURN_AT_ONCE, true, false};
                 tile_pack(&b, n, TILE_COLUMNS, u + p * s->weights_step + k * TILE_COLUMNS, s->from);
@@ -279,18 +297,50 @@ static bool conv_winograd_counts_transform(const struct part *r, size_t values)
     return dry_run_moves((r->end - r->first) * r->channels * values);
 }
 
+/* The tiles of a part one after the other. The pixels of the next one are fetched meanwhile: those
+ * of a group of channels are far apart, which defeats the hardware prefetchers. */
+struct walk {
+    const struct sizes *s;
+    const struct part *part;
+    int margin;
+    size_t channels; /* of the tensor */
+    const float *from, *edge;
+    struct place place[2];
+    const float *pixels[2][WINOGRAD_POSITIONS_MAX];
+};
+
+enum { LINE = 16 };
+
+static void conv_winograd_look_at(struct walk *w, size_t t)
+{
+    const float **pixels = w->pixels[t % 2];
+    int size = w->s->m + 2 * w->margin;
+
+    if (t >= w->part->end)
+        return;
+    w->place[t % 2] = conv_winograd_place_of(w->s, w->part->group, t);
+    conv_winograd_find_pixels(w->s, &w->place[t % 2], w->margin, w->from + w->part->channel,
+                              w->channels, w->edge, pixels);
+    for (int i = 0; w->s->groups > 1 && i < size * size; i++)
+        for (size_t c = 0; c < w->part->channels; c += LINE)
+            __builtin_prefetch(pixels[i] + c);
+}
+
 static void conv_winograd_transform_inputs(const struct sizes *s, const float *x, struct part r,
                                            const float *zeros, float *v)
 {
-    const float *pixels[WINOGRAD_POSITIONS_MAX];
+    struct walk w = {
+        .s = s, .part = &r, .margin = 1, .channels = s->groups * s->from, .from = x, .edge = zeros};
     double piece = trace_begin();
 
     if (conv_winograd_counts_transform(&r, 2 * s->positions))
         return;
+    conv_winograd_look_at(&w, r.first);
     for (size_t t = r.first; t < r.end; t++) {
-        struct place p = conv_winograd_place_of(s, r.group, t);
-        conv_winograd_find_pixels(s, &p, 1, x + r.channel, s->from, zeros, pixels);
-        winograd_input(p.tile, pixels, r.channels, v + p.row * s->from_ld + r.column, s->from_step);
+        const struct place *p = &w.place[t % 2];
+        conv_winograd_look_at(&w, t + 1);
+        winograd_input(p->tile, w.pixels[t % 2], r.channels, v + p->row * s->from_ld + r.column,
+                       s->from_step);
     }
     trace_part(piece, TRACE_IM2COL);
 }
@@ -298,16 +348,18 @@ static void conv_winograd_transform_inputs(const struct sizes *s, const float *x
 static void conv_winograd_transform_outputs(const struct sizes *s, const float *v, struct part r,
                                             float *unwanted, float *z, bool add)
 {
-    const float *pixels[WINOGRAD_OUTPUTS_MAX];
+    struct walk w = {
+        .s = s, .part = &r, .channels = s->groups * s->to, .from = z, .edge = unwanted};
     double piece = trace_begin();
 
     if (conv_winograd_counts_transform(&r, s->positions + (size_t)(s->m * s->m)))
         return;
+    conv_winograd_look_at(&w, r.first);
     for (size_t t = r.first; t < r.end; t++) {
-        struct place p = conv_winograd_place_of(s, r.group, t);
-        conv_winograd_find_pixels(s, &p, 0, z + r.channel, s->to, unwanted, pixels);
-        winograd_output(p.tile, v + p.row * s->to_ld + r.column, s->to_step, r.channels,
-                        (float *const *)pixels, add);
+        const struct place *p = &w.place[t % 2];
+        conv_winograd_look_at(&w, t + 1);
+        winograd_output(p->tile, v + p->row * s->to_ld + r.column, s->to_step, r.channels,
+                        (float *const *)w.pixels[t % 2], add);
     }
     trace_part(piece, TRACE_IM2COL);
 }
@@ -315,16 +367,17 @@ static void conv_winograd_transform_outputs(const struct sizes *s, const float *
 static void conv_winograd_transform_gradients(const struct sizes *s, const float *dz, struct part r,
                                               const float *zeros, float *v)
 {
-    const float *pixels[WINOGRAD_OUTPUTS_MAX];
+    struct walk w = {.s = s, .part = &r, .channels = s->groups * s->to, .from = dz, .edge = zeros};
     double piece = trace_begin();
 
     if (conv_winograd_counts_transform(&r, s->positions + (size_t)(s->m * s->m)))
         return;
+    conv_winograd_look_at(&w, r.first);
     for (size_t t = r.first; t < r.end; t++) {
-        struct place p = conv_winograd_place_of(s, r.group, t);
-        conv_winograd_find_pixels(s, &p, 0, dz + r.channel, s->to, zeros, pixels);
-        winograd_output_gradient(p.tile, pixels, r.channels, v + p.row * s->to_ld + r.column,
-                                 s->to_step);
+        const struct place *p = &w.place[t % 2];
+        conv_winograd_look_at(&w, t + 1);
+        winograd_output_gradient(p->tile, w.pixels[t % 2], r.channels,
+                                 v + p->row * s->to_ld + r.column, s->to_step);
     }
     trace_part(piece, TRACE_IM2COL);
 }
@@ -392,19 +445,13 @@ static size_t conv_winograd_image_tiles(const struct sizes *s)
     return s->tiles * s->tiles;
 }
 
-/* If the weights fit a core's cache and meet enough tiles of a thread to fill register tiles.
- * Otherwise threads share each product. */
+/* If the weights fit a core's cache and meet enough tiles of a thread to fill register tiles,
+ * or there are groups of channels. Otherwise threads share each product. */
 static bool conv_winograd_has_own_tiles(const struct sizes *s, int images, int threads)
 {
-    return !conv_winograd_has_large_weights(s) &&
-           conv_winograd_image_tiles(s) * (size_t)images / (size_t)threads >= 2 * tile_rows();
-}
-
-static void conv_winograd_set_group(struct sizes *s, size_t tiles)
-{
-    s->group = tiles;
-    s->from_step = tiles * s->from_ld + PAD;
-    s->to_step = tiles * s->to_ld + PAD;
+    return s->groups > 1 ||
+           (!conv_winograd_has_large_weights(s) &&
+            conv_winograd_image_tiles(s) * (size_t)images / (size_t)threads >= 2 * tile_rows());
 }
 
 /* The largest of as few equal groups as possible of at most `most`. */
@@ -435,6 +482,7 @@ static size_t conv_winograd_max_team_tiles(const struct sizes *s, int threads)
 static void conv_winograd_set_team_group(struct sizes *s, int images, int threads)
 {
     size_t all = conv_winograd_image_tiles(s) * (size_t)images;
+    conv_winograd_set_at_once(s, s->groups);
     conv_winograd_set_group(s, conv_winograd_even(all, conv_winograd_max_team_tiles(s, threads)));
 }
 
@@ -450,10 +498,11 @@ size_t conv_winograd_team_floats(const struct conv *c, enum conv_winograd m, int
                  turned = winograd_sizes(c, m, true, threads == 1);
 
     if (threads == 1)
-        return s.positions * size_max(s.weights_step, turned.weights_step);
+        return s.groups * size_max(s.group_step, turned.group_step);
+    conv_winograd_set_at_once(&s, s.groups);
     conv_winograd_set_group(&s, size_min(conv_winograd_max_team_tiles(&s, threads),
                                          conv_winograd_image_tiles(&s) * (size_t)images));
-    return s.positions * s.weights_step + conv_winograd_transform_floats(&s);
+    return s.groups * s.group_step + conv_winograd_transform_floats(&s);
 }
 
 size_t conv_winograd_own_floats(const struct conv *c, enum conv_winograd m, int threads)
@@ -470,7 +519,7 @@ size_t conv_winograd_own_floats(const struct conv *c, enum conv_winograd m, int 
 }
 
 struct product {
-    size_t position;
+    size_t position, group; /* group: of those at once */
     size_t row, rows, column, columns;
 };
 struct team_pass;
@@ -485,9 +534,10 @@ struct team_pass {
     struct work w; /* the team's, except `unwanted` */
     struct group group;
     size_t all;              /* tiles of the batch */
-    struct columns channels; /* of `to`: the block */
+    size_t groups;           /* of channels, before those at once */
+    struct columns channels; /* of the outputs of the groups at once: the block */
     make_product *make;
-    size_t rows, columns; /* of its products; rows: at most */
+    size_t rows, columns; /* of a group's products; rows: at most */
 };
 
 /* A pass has rows of tiles, a sum of channels. */
@@ -502,15 +552,18 @@ static void conv_winograd_products_piece(const struct parallel_piece *piece, voi
     const struct team_pass *t = context;
     struct parallel_block part[PARALLEL_BLOCKS];
     size_t panels = t->columns / tile_columns(), tiles = (t->rows + tile_rows() - 1) / tile_rows();
-    int parts = parallel_blocks(t->s->positions * panels, tiles, parallel_piece_share(piece), part);
+    size_t groups = t->s->at_once;
+    int parts = parallel_blocks(t->s->positions * groups * panels, tiles,
+                                parallel_piece_share(piece), part);
 
     for (int k = 0; k < parts; k++)
         for (size_t at = part[k].row, end = at + part[k].rows, count; at < end; at += count) {
-            struct parallel_range r = conv_winograd_product_rows(t, at / panels);
+            size_t position = at / panels / groups, group = at / panels % groups;
+            struct parallel_range r = conv_winograd_product_rows(t, position);
             size_t first = (r.end - r.first) * part[k].column / tiles;
             size_t after = (r.end - r.first) * (part[k].column + part[k].columns) / tiles;
             count = size_min(end - at, panels - at % panels);
-            t->make(t, &(struct product){at / panels, r.first + first, after - first,
+            t->make(t, &(struct product){position, group, r.first + first, after - first,
                                          at % panels * tile_columns(), count * tile_columns()});
         }
 }
@@ -521,34 +574,51 @@ static void conv_winograd_take_products(struct team_pass *t, size_t rows, size_t
     t->rows = rows;
     t->columns = columns;
     t->make = make;
-    parallel_take(share, t->s->positions * columns / tile_columns() / (size_t)share.parts,
+    parallel_take(share,
+                  t->s->positions * t->s->at_once * columns / tile_columns() / (size_t)share.parts,
                   conv_winograd_products_piece, t);
+}
+
+static float *conv_winograd_weights_at(const struct team_pass *t, const struct product *p)
+{
+    return t->u + (t->groups + p->group) * t->s->group_step + p->position * t->s->weights_step;
+}
+
+/* A tile's transformed inputs and others, of the product's group of channels. */
+static float *conv_winograd_inputs_at(const struct team_pass *t, const struct product *p,
+                                      size_t tile)
+{
+    const struct sizes *s = t->s;
+    return t->w.inputs + p->position * s->from_step + tile * s->from_ld + p->group * s->from;
+}
+
+static float *conv_winograd_others_at(const struct team_pass *t, const struct product *p,
+                                      size_t tile)
+{
+    const struct sizes *s = t->s;
+    return t->w.others + p->position * s->to_step + tile * s->to_ld + p->group * s->to + p->column;
 }
 
 static void winograd_multiply(const struct team_pass *t, const struct product *p)
 {
     const struct sizes *s = t->s;
-    const float *u = t->u + p->position * s->weights_step;
-    struct tile_matrix b = {u + p->column * s->from, s->from, false, true};
+    struct tile_matrix b = {conv_winograd_weights_at(t, p) + p->column * s->from, s->from, false,
+                            true};
 
-    tile_gemm(p->rows, p->columns, s->from,
-              t->w.inputs + p->position * s->from_step + p->row * s->from_ld, s->from_ld, &b,
-              t->w.others + p->position * s->to_step + p->row * s->to_ld + p->column, s->to_ld,
-              false);
+    tile_gemm(p->rows, p->columns, s->from, conv_winograd_inputs_at(t, p, p->row), s->from_ld, &b,
+              conv_winograd_others_at(t, p, p->row), s->to_ld, false);
 }
 
 static void conv_winograd_sum_products(const struct team_pass *t, const struct product *p)
 {
     const struct sizes *s = t->s;
     struct parallel_range tiles = conv_winograd_tiles_at(s, &t->group, p->position);
-    struct tile_matrix b = {t->w.others + p->position * s->to_step + tiles.first * s->to_ld +
-                                p->column,
-                            s->to_ld, false, false};
+    struct tile_matrix b = {conv_winograd_others_at(t, p, tiles.first), s->to_ld, false, false};
 
-    tile_gemm_transposed(
-        p->rows, p->columns, tiles.end - tiles.first,
-        t->w.inputs + p->position * s->from_step + tiles.first * s->from_ld + p->row, s->from_ld,
-        &b, t->u + p->position * s->weights_step + p->row * s->block + p->column, s->block, t->add);
+    tile_gemm_transposed(p->rows, p->columns, tiles.end - tiles.first,
+                         conv_winograd_inputs_at(t, p, tiles.first) + p->row, s->from_ld, &b,
+                         conv_winograd_weights_at(t, p) + p->row * s->block + p->column, s->block,
+                         t->add);
 }
 
 enum { CHANNELS_AT_ONCE = 64 };
@@ -575,11 +645,12 @@ static void conv_winograd_inputs_piece(const struct parallel_piece *piece, void 
 {
     const struct team_pass *t = context;
     struct part part[PARALLEL_BLOCKS];
-    int parts = conv_winograd_tiles_of_piece(t, (struct columns){0, t->s->from}, piece, part);
+    struct columns channels = {0, t->s->at_once * t->s->from};
+    int parts = conv_winograd_tiles_of_piece(t, channels, piece, part);
+    const float *x = (t->p ? t->p->from : t->sums->x) + t->groups * t->s->from;
 
     for (int i = 0; i < parts; i++)
-        conv_winograd_transform_inputs(t->s, t->p ? t->p->from : t->sums->x, part[i], t->w.zeros,
-                                       t->w.inputs);
+        conv_winograd_transform_inputs(t->s, x, part[i], t->w.zeros, t->w.inputs);
 }
 
 static void conv_winograd_outputs_piece(const struct parallel_piece *piece, void *context)
@@ -590,8 +661,10 @@ static void conv_winograd_outputs_piece(const struct parallel_piece *piece, void
     int parts = conv_winograd_tiles_of_piece(t, t->channels, piece, part);
 
     for (int i = 0; i < parts; i++) {
-        conv_winograd_transform_outputs(t->s, t->w.others, part[i], t->w.unwanted, p->to, p->add);
-        conv_winograd_call_done(t->s, &part[i], p->done, p->context);
+        conv_winograd_transform_outputs(t->s, t->w.others, part[i], t->w.unwanted,
+                                        p->to + t->groups * t->s->to, p->add);
+        if (t->s->at_once == t->s->groups)
+            conv_winograd_call_done(t->s, &part[i], p->done, p->context);
     }
 }
 
@@ -602,7 +675,8 @@ static void conv_winograd_gradients_piece(const struct parallel_piece *piece, vo
     int parts = conv_winograd_tiles_of_piece(t, t->channels, piece, part);
 
     for (int i = 0; i < parts; i++)
-        conv_winograd_transform_gradients(t->s, t->sums->dz, part[i], t->w.zeros, t->w.others);
+        conv_winograd_transform_gradients(t->s, t->sums->dz + t->groups * t->s->to, part[i],
+                                          t->w.zeros, t->w.others);
 }
 
 static void conv_winograd_take_tiles(struct team_pass *t, parallel_piece_body *body,
@@ -623,26 +697,35 @@ static void conv_winograd_run_team_group(struct team_pass *t, struct parallel_sh
 /* The next block of channels; false after the last. All zero before the first. */
 static bool conv_winograd_next_block(struct team_pass *t)
 {
+    const struct sizes *s = t->s;
+    size_t all = s->at_once * s->to;
+
     t->channels.first = t->channels.end;
-    t->channels.end = size_min(t->channels.end + t->s->block, t->s->to);
-    return t->channels.first < t->s->to;
+    t->channels.end = size_min(t->channels.end + s->at_once * s->block, all);
+    return t->channels.first < all;
 }
 
 /* As conv_winograd_run_team_group, by one thread in its own memory. */
 static void conv_winograd_run_own_group(struct team_pass *t)
 {
     static const struct parallel_piece all = {PARALLEL_ALL, PARALLEL_ALL, 0};
+    const struct sizes *s = t->s;
+    struct part part = {&t->group, 0, t->group.tiles, 0, s->groups * s->to, 0};
 
-    conv_winograd_inputs_piece(&all, t);
-    for (t->channels.end = 0; conv_winograd_next_block(t);) {
-        if (t->s->block < t->s->to)
-            conv_winograd_pack(t->s, t->p->turned, t->channels, t->p->w, t->u);
-        t->rows = t->group.tiles;
-        t->columns = t->channels.end - t->channels.first;
-        t->make = winograd_multiply;
-        conv_winograd_products_piece(&all, t);
-        conv_winograd_outputs_piece(&all, t);
+    for (t->groups = 0; t->groups < s->groups; t->groups += s->at_once) {
+        conv_winograd_inputs_piece(&all, t);
+        for (t->channels.end = 0; conv_winograd_next_block(t);) {
+            if (s->block < s->to)
+                conv_winograd_pack(s, t->p->turned, t->channels, t->p->w, t->u);
+            t->rows = t->group.tiles;
+            t->columns = (t->channels.end - t->channels.first) / s->at_once;
+            t->make = winograd_multiply;
+            conv_winograd_products_piece(&all, t);
+            conv_winograd_outputs_piece(&all, t);
+        }
     }
+    if (s->at_once < s->groups)
+        conv_winograd_call_done(s, &part, t->p->done, t->p->context);
 }
 
 static void conv_winograd_own_tiles_piece(const struct parallel_piece *piece, void *context)
@@ -661,10 +744,15 @@ static void conv_winograd_own_tiles_piece(const struct parallel_piece *piece, vo
 static void conv_winograd_pack_share(const struct team_pass *t, struct parallel_share share)
 {
     const struct sizes *s = t->s;
-    struct parallel_range panels = parallel_range(s->to / tile_columns(), share);
+    struct parallel_range panels = parallel_range(s->groups * s->to / tile_columns(), share);
     struct columns c = {panels.first * tile_columns(), panels.end * tile_columns()};
 
-    conv_winograd_pack(s, t->p->turned, c, t->p->w, t->u + c.first * s->from);
+    for (size_t end; c.first < c.end; c.first = end) {
+        size_t group = c.first / s->to;
+        end = size_min(c.end, (group + 1) * s->to);
+        conv_winograd_pack(s, t->p->turned, (struct columns){c.first, end}, t->p->w,
+                           t->u + group * s->group_step + c.first % s->to * s->from);
+    }
 }
 
 void conv_winograd_run(const struct conv_part *part, const struct conv_winograd_pass *p)
@@ -693,7 +781,7 @@ void conv_winograd_run(const struct conv_part *part, const struct conv_winograd_
     }
     t.channels.end = s.to;
     conv_winograd_set_team_group(&s, part->images, share.parts);
-    t.w = conv_winograd_work_at(&s, t.u + s.positions * s.weights_step);
+    t.w = conv_winograd_work_at(&s, t.u + s.group_step);
     t.w.unwanted = conv_part_own(part);
     if (share.part == 0)
         conv_winograd_begin(&s, &t.w);
@@ -718,8 +806,8 @@ static void conv_winograd_make_ready(const struct conv *c, const struct team_pas
 
     if (base % batch == 0)
         conv_call_hook_rows(t->sums->ready, base / image_tiles * pixels,
-                            size_min(batch, t->all - base) / image_tiles * pixels, t->s->to,
-                            t->sums->context);
+                            size_min(batch, t->all - base) / image_tiles * pixels,
+                            t->s->groups * t->s->to, t->sums->context);
 }
 
 /* Transforms a share of the block's sums back: to dw, or adds. */
@@ -728,18 +816,22 @@ static void conv_winograd_finish_weights(const struct team_pass *t, struct paral
 {
     const struct sizes *s = t->s;
     struct parallel_block part[PARALLEL_BLOCKS];
-    int parts = parallel_matrix(s->from, s->from, t->channels.end - t->channels.first,
+    size_t rows = s->at_once * s->from, ld = s->groups * s->to;
+    int parts = parallel_matrix(rows, rows, (t->channels.end - t->channels.first) / s->at_once,
                                 tile_columns(), share, part);
     double piece = trace_begin();
 
     for (int k = 0; k < parts; k++) {
-        const float *sums = t->u + part[k].row * s->block + part[k].column;
-        float *dw = t->sums->dw + part[k].row * s->to + t->channels.first + part[k].column;
         if (dry_run_moves((s->positions + 9) * part[k].rows * part[k].columns))
             continue;
-        for (size_t i = 0; i < part[k].rows; i++, sums += s->block, dw += s->to)
-            winograd_kernel_gradient(s->m, sums, s->weights_step, part[k].columns, dw,
-                                     s->from * s->to, add);
+        for (size_t row = part[k].row; row < part[k].row + part[k].rows; row++) {
+            size_t group = t->groups + row / s->from, i = row % s->from;
+            winograd_kernel_gradient(
+                s->m, t->u + group * s->group_step + i * s->block + part[k].column, s->weights_step,
+                part[k].columns,
+                t->sums->dw + i * ld + group * s->to + t->channels.first + part[k].column,
+                s->from * ld, add);
+        }
     }
     trace_part(piece, TRACE_IM2COL);
 }
@@ -748,18 +840,22 @@ static void conv_winograd_finish_weights(const struct team_pass *t, struct paral
  * group. */
 static void conv_winograd_sum_group(struct team_pass *t, struct parallel_share share)
 {
-    bool blocks = t->s->block<t->s->to, more = t->group.base> 0;
+    const struct sizes *s = t->s;
+    bool blocks = s->block<s->to, more = t->group.base> 0;
 
-    conv_winograd_take_tiles(t, conv_winograd_inputs_piece, share);
-    for (t->channels.end = 0; conv_winograd_next_block(t);) {
-        conv_winograd_take_tiles(t, conv_winograd_gradients_piece, share);
-        parallel_barrier(share);
-        t->add = more && !blocks;
-        conv_winograd_take_products(t, t->s->from, t->channels.end - t->channels.first,
-                                    conv_winograd_sum_products, share);
-        parallel_barrier(share);
-        if (blocks || t->group.base + t->group.tiles == t->all)
-            conv_winograd_finish_weights(t, share, t->sums->add_dw || (more && blocks));
+    for (t->groups = 0; t->groups < s->groups; t->groups += s->at_once) {
+        conv_winograd_take_tiles(t, conv_winograd_inputs_piece, share);
+        for (t->channels.end = 0; conv_winograd_next_block(t);) {
+            conv_winograd_take_tiles(t, conv_winograd_gradients_piece, share);
+            parallel_barrier(share);
+            t->add = more && !blocks;
+            conv_winograd_take_products(t, s->from,
+                                        (t->channels.end - t->channels.first) / s->at_once,
+                                        conv_winograd_sum_products, share);
+            parallel_barrier(share);
+            if (blocks || t->group.base + t->group.tiles == t->all)
+                conv_winograd_finish_weights(t, share, t->sums->add_dw || (more && blocks));
+        }
     }
 }
 
@@ -777,8 +873,7 @@ void conv_winograd_sum(const struct conv_part *part, const struct conv_winograd_
 
     if (!single)
         conv_winograd_set_team_group(&s, part->images, share.parts);
-    t.w = conv_winograd_work_at(&s,
-                                single ? conv_part_own(part) : t.u + s.positions * s.weights_step);
+    t.w = conv_winograd_work_at(&s, single ? conv_part_own(part) : t.u + s.groups * s.group_step);
     if (share.part == 0)
         conv_winograd_begin(&s, &t.w);
     parallel_barrier(share);

@@ -11,7 +11,7 @@
 
 #include "worker/layers/conv_shape.h"
 
-/* Channels must be multiples of tile_columns(). */
+/* Channels of a group must be multiples of tile_columns(). */
 bool conv_winograd_takes(const struct conv *c);
 
 /* z (N, out, out, c_out) from x; turned: dx from dz. */

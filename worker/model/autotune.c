@@ -53,7 +53,7 @@ static void autotune_add_shape(const struct arch_conv *a, void *context)
         if (autotune_is_shape_of(&t->shapes[i], &c))
             return;
     t->shapes[t->count++] =
-        (struct tuned_shape){a->in_size, a->in_channels, a->out_channels, {CONV_NO_WINOGRAD}};
+        (struct tuned_shape){a->in_size, a->in_channels, a->out_channels, a->groups, {0}};
 }
 
 void model_tuning_list(const struct model_config *c, struct model_tuning *t)
@@ -175,7 +175,7 @@ static double autotune_choose(struct trial *t, enum conv_direction direction, en
 
 static void autotune_measure(struct tuned_shape *s, int images)
 {
-    struct trial t = {.c = conv_make(s->size, s->in_channels, s->out_channels, 3, 1, 1, 1),
+    struct trial t = {.c = conv_make(s->size, s->in_channels, s->out_channels, 3, 1, 1, s->groups),
                       .images = images};
 
     if (autotune_make_trial(&t)) {
@@ -192,7 +192,7 @@ static void autotune_measure(struct tuned_shape *s, int images)
 /* Of the whole batch, because threads share the transforms of large weights. */
 static int autotune_trial_images(const struct model_config *c, const struct tuned_shape *s)
 {
-    double flops = 18.0 * s->size * s->size * s->in_channels * s->out_channels;
+    double flops = 18.0 * s->size * s->size * s->in_channels * s->out_channels / s->groups;
     double enough = ceil(TRIAL_FLOPS / flops);
     return c->batch < enough ? c->batch : (int)enough;
 }
@@ -220,10 +220,13 @@ static const char *autotune_choices_folder(char path[PATH_MAX])
 static void autotune_cache_file(const char *folder, const struct tuned_shape *s, int images,
                                 char path[PATH_MAX])
 {
-    char model[128];
+    char model[128], groups[32] = "";
+
+    if (s->groups > 1)
+        snprintf(groups, sizeof groups, "-%d", s->groups);
     autotune_processor_model(model, sizeof model);
-    file_path(path, NULL, "%s/%s-%s-%s-%dx%d-%d-%d", folder, PACKAGE_VERSION, isa_level(), model,
-              s->size, s->in_channels, s->out_channels, images);
+    file_path(path, NULL, "%s/%s-%s-%s-%dx%d-%d%s-%d", folder, PACKAGE_VERSION, isa_level(), model,
+              s->size, s->in_channels, s->out_channels, groups, images);
 }
 
 static bool autotune_read_choice(const char *path, struct tuned_shape *s)
@@ -240,7 +243,7 @@ static bool autotune_read_choice(const char *path, struct tuned_shape *s)
                  t.shapes[0].in_channels == s->in_channels &&
                  t.shapes[0].out_channels == s->out_channels;
     if (found)
-        *s = t.shapes[0];
+        memcpy(s->winograd, t.shapes[0].winograd, sizeof s->winograd);
     free(text);
     return found;
 }
@@ -351,6 +354,7 @@ int model_tuning_from_text(const char *text, struct model_tuning *tuning)
                 return -1;
             s->winograd[i] = (enum conv_winograd)m[i];
         }
+        s->groups = 1;
         t.count++;
         text += length;
         if (*text && *text++ != ' ')

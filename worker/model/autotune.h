@@ -18,7 +18,7 @@ enum { TUNED_SHAPES_MAX = 4 * (MODEL_SIZES_MAX + 1), TUNING_TEXT_BYTES = 64 * TU
 struct model_tuning {
     int count;
     struct tuned_shape {
-        int size, in_channels, out_channels;
+        int size, in_channels, out_channels, groups; /* groups: 1 if read from text */
         enum conv_winograd winograd[CONV_DIRECTIONS];
     } shapes[TUNED_SHAPES_MAX];
 };

@@ -101,24 +101,27 @@ Test(conv, groups_of_other_shapes_are_refused)
 /* Tiles that stick out, single pixels, several groups of tiles, both sides of a batch; each mixture
  * of tiles of 4 and 3 outputs. */
 static const struct shape winograd_shapes[] = {
-    {2,  1,  32, 32, 3, 1, 1, 1},
-    {3,  2,  32, 64, 3, 1, 1, 1},
-    {7,  3,  32, 64, 3, 1, 1, 1},
-    {9,  6,  64, 32, 3, 1, 1, 1},
-    {2,  8,  32, 32, 3, 1, 1, 1},
-    {3,  9,  32, 32, 3, 1, 1, 1},
-    {5,  10, 32, 64, 3, 1, 1, 1},
-    {2,  11, 64, 32, 3, 1, 1, 1},
-    {2,  12, 32, 32, 3, 1, 1, 1},
-    {3,  13, 32, 32, 3, 1, 1, 1},
-    {1,  15, 32, 32, 3, 1, 1, 1},
-    {1,  16, 32, 32, 3, 1, 1, 1},
-    {2,  22, 64, 32, 3, 1, 1, 1},
-    {1,  28, 32, 32, 3, 1, 1, 1},
-    {1,  4,  64, 32, 3, 1, 1, 1},
-    {2,  7,  64, 96, 3, 1, 1, 1},
-    {2,  14, 96, 32, 3, 1, 1, 1},
-    {51, 5,  32, 32, 3, 1, 1, 1},
+    {2,  1,  32,  32,  3, 1, 1, 1},
+    {3,  2,  32,  64,  3, 1, 1, 1},
+    {7,  3,  32,  64,  3, 1, 1, 1},
+    {9,  6,  64,  32,  3, 1, 1, 1},
+    {2,  8,  32,  32,  3, 1, 1, 1},
+    {3,  9,  32,  32,  3, 1, 1, 1},
+    {5,  10, 32,  64,  3, 1, 1, 1},
+    {2,  11, 64,  32,  3, 1, 1, 1},
+    {2,  12, 32,  32,  3, 1, 1, 1},
+    {3,  13, 32,  32,  3, 1, 1, 1},
+    {1,  15, 32,  32,  3, 1, 1, 1},
+    {1,  16, 32,  32,  3, 1, 1, 1},
+    {5,  6,  64,  64,  3, 1, 1, 2},
+    {2,  14, 256, 256, 3, 1, 1, 4},
+    {9,  7,  96,  96,  3, 1, 1, 3},
+    {2,  22, 64,  32,  3, 1, 1, 1},
+    {1,  28, 32,  32,  3, 1, 1, 1},
+    {1,  4,  64,  32,  3, 1, 1, 1},
+    {2,  7,  64,  96,  3, 1, 1, 1},
+    {2,  14, 96,  32,  3, 1, 1, 1},
+    {51, 5,  32,  32,  3, 1, 1, 1},
 };
 
 /* What a team's hooks see: `ready` copies dz to where it is read, `done` notes what came. */
@@ -468,7 +471,7 @@ Test(conv, winograd_is_for_padded_3x3_of_stride_1)
 {
     struct conv strided = conv_make(8, 64, 64, 3, 2, 1, 1), bare = conv_make(8, 64, 64, 3, 1, 0, 1);
     struct conv point = conv_make(8, 64, 64, 1, 1, 0, 1), odd = conv_make(8, 64, 65, 3, 1, 1, 1);
-    struct conv grouped = conv_make(8, 64, 64, 3, 1, 1, 8);
+    struct conv grouped = conv_make(8, 64, 64, 3, 1, 1, 16);
     cr_assert(!conv_winograd_takes(&strided));
     cr_assert(!conv_winograd_takes(&bare));
     cr_assert(!conv_winograd_takes(&point));
