@@ -169,6 +169,8 @@ bool host_sum_expose(struct host_sum *h, unsigned bucket, const float *at, size_
     size_t first, end;
 
     comm_assert(n <= h->floats);
+    if (!host_sum_is_past(&host_sum_own(h)->exposed, bucket - 1))
+        return false;
     for (int r = 0; r < h->c->host_size; r++)
         if (!host_sum_is_past(&h->progress[r]->collected, bucket - HOST_SUM_SLOTS))
             return false;

@@ -28,7 +28,8 @@ void host_sum_destroy(struct host_sum *h); /* accepts NULL. Collective */
 void host_sum_mine(const struct host_sum *h, size_t n, size_t *first, size_t *end);
 
 /* The steps for a bucket of n numbers at `at`. They return false, without effect, if another rank
- * is not ready. Only leaders add and publish. */
+ * is not ready, or if this rank has not exposed, published or collected the previous bucket: its
+ * progress is a count of buckets. Only leaders add and publish. */
 bool host_sum_expose(struct host_sum *h, unsigned bucket, const float *at, size_t n);
 bool host_sum_add(struct host_sum *h, unsigned bucket, float *at, size_t n);
 bool host_sum_publish(struct host_sum *h, unsigned bucket, const float *at, size_t n);
