@@ -1,7 +1,7 @@
 /* Chooses Winograd for all shapes of a model, where model_tune would measure. */
 #pragma once
 
-#include "worker/model/autotune.h"
+#include "worker/model/tuning.h"
 
 static inline void tune_all(const struct model_config *config, enum conv_winograd m,
                             struct model_tuning *tuning)

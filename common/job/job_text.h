@@ -28,7 +28,7 @@ enum job_text {
     JOB_TEXT_VARIABLE,  /* name of an environment variable */
     JOB_TEXT_SETTING,   /* value of an environment variable */
     JOB_TEXT_PREFIX,    /* installation folder of a program */
-    JOB_TEXT_TILES, /* Winograd's tiles by convolution, in the format of worker/model/autotune.h */
+    JOB_TEXT_TILES, /* Winograd's tiles by convolution, in the format of worker/model/tuning.h */
     /* Not kinds of keys: values of --mca for users who are not administrators */
     JOB_TEXT_WORDS,    /* for example "tcp,self" */
     JOB_TEXT_NETWORKS, /* for example "eth0,10.0.0.0/24" */

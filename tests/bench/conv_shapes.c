@@ -114,8 +114,27 @@ struct data_bf16 {
     float *images, *w, *dw;
     bf16 *x, *z, *dx, *forward, *back;
     struct conv_bf16_scratch scratch;
+    enum conv_winograd winograd; /* of all directions */
+    float *own;
+    struct conv_memory memory;
     int batch;
 };
+
+static void run_bf16_winograd(const struct data_bf16 *d, enum conv_direction direction)
+{
+    struct conv_part part = {&d->c, d->batch, PARALLEL_ALL, &d->memory};
+    struct conv_winograd_sums sums = {
+        .m = d->winograd, .half = true, .x = d->x, .dz = d->z, .dw = d->dw};
+    struct conv_winograd_pass pass = {.m = d->winograd, .half = true, .w = d->w};
+
+    pass.turned = direction == CONV_DATA;
+    pass.from = pass.turned ? d->z : d->x;
+    pass.to = pass.turned ? d->dx : d->z;
+    if (direction != CONV_FORWARD)
+        conv_winograd_sum(&part, &sums);
+    if (direction != CONV_WEIGHTS)
+        conv_winograd_run(&part, &pass);
+}
 
 static void run_bf16(const struct data_bf16 *d, enum conv_direction direction)
 {
@@ -126,7 +145,9 @@ static void run_bf16(const struct data_bf16 *d, enum conv_direction direction)
                                    .dw = d->dw,
                                    .scratch = d->scratch};
     size_t lines = (size_t)(d->batch * d->c.window.out);
-    if (direction == CONV_FORWARD)
+    if (d->winograd)
+        run_bf16_winograd(d, direction);
+    else if (direction == CONV_FORWARD)
         conv_bf16_forward(&d->c, d->forward, b.x, d->z, 0, lines, d->scratch, NULL, NULL, false);
     else
         conv_bf16_backward(&d->c, &b, 0, lines);
@@ -168,6 +189,25 @@ static bf16 *noise_bf16(size_t n)
     return y;
 }
 
+static void measure_bf16_way(struct data_bf16 *d, enum conv_winograd m, const char *name)
+{
+    double flops = 2.0 * d->batch * (double)conv_weights(&d->c) * d->c.window.out * d->c.window.out;
+
+    d->winograd = m;
+    for (int i = 0; i < CONV_DIRECTIONS; i++)
+        d->c.winograd[i] = m;
+    d->memory = (struct conv_memory){.own = &d->own, .threads = 1};
+    d->memory.team = noise(conv_winograd_team_floats(&d->c, d->batch, 1));
+    d->own = noise(conv_winograd_own_floats(&d->c, 1));
+    printf("  %-12s", name);
+    for (int i = 0; i < CONV_DIRECTIONS; i++) {
+        double s = seconds_bf16(d, (enum conv_direction)i);
+        printf(" %8.2f ms %6.1f", 1e3 * s, 1e-9 * flops / s);
+    }
+    free(d->memory.team);
+    free(d->own);
+}
+
 static void measure_bf16(const struct data *from, size_t in, size_t out)
 {
     bool first = from->c.window.channels < BF16_CHUNK;
@@ -183,17 +223,17 @@ static void measure_bf16(const struct data *from, size_t in, size_t out)
                           .scratch.memory =
                               memory_allocate(bf16_scratch_of(&grid, BF16_BACKWARD, NULL).bytes),
                           .batch = from->batch};
-    double flops = 2.0 * d.batch * (double)conv_weights(&d.c) * d.c.window.out * d.c.window.out;
 
     if (!first)
         d.back = noise_bf16(conv_bf16_packed(&d.c, CONV_DATA));
-    double packing = seconds_of_packing(&d);
-    printf("  %-12s", "bf16");
-    for (int i = 0; i < CONV_DIRECTIONS; i++) {
-        double s = seconds_bf16(&d, (enum conv_direction)i);
-        printf(" %8.2f ms %6.1f", 1e3 * s, 1e-9 * flops / s);
+    measure_bf16_way(&d, CONV_NO_WINOGRAD, "bf16");
+    printf("   (packing %.2f ms)\n", 1e3 * seconds_of_packing(&d));
+    if (conv_winograd_takes(&d.c)) {
+        measure_bf16_way(&d, CONV_WINOGRAD_2, "bf16 2x2");
+        printf("\n");
+        measure_bf16_way(&d, CONV_WINOGRAD_4, "bf16 4x4");
+        printf("\n");
     }
-    printf("   (packing %.2f ms)\n", 1e3 * packing);
     void *all[] = {d.x, d.z, d.dx, d.forward, d.back, d.scratch.memory};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         free(all[i]);

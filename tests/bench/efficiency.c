@@ -17,7 +17,7 @@
 #include "common/clock.h"
 #include "common/number.h"
 #include "worker/comm/traincomm.h"
-#include "worker/model/autotune.h"
+#include "worker/model/tuning.h"
 #include "worker/model/forward_backward.h"
 #include "worker/model/init.h"
 #include "worker/optim/optimizer.h"

@@ -245,7 +245,7 @@ int main(int argc, char **argv)
     char problem[256];
     if (o.winograd)
         tune_all(&c, (enum conv_winograd)o.winograd, &tuning);
-    else if (!o.direct && !o.bf16)
+    else if (!o.direct)
         model_tune(&c, &tuning, problem);
     c.tuning = &tuning;
     struct job_spec spec = {

@@ -14,7 +14,7 @@
 #include "tests/tune_all.h"
 #include "worker/team/dry_run.h"
 #include "worker/model/model.h"
-#include "worker/model/autotune.h"
+#include "worker/model/tuning.h"
 #include "worker/model/forward_backward.h"
 #include "worker/model/init.h"
 

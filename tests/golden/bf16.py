@@ -25,6 +25,8 @@ CASES = [
     ("resnext50_32x4d", "imagenet", 64, 8),
 ]
 WIDE = [("resnet18", "imagenet", 64, 8)]  # by make check-long
+# The engine's precision, and how it then computes its 3x3 convolutions of stride 1.
+WAYS = {"bf16": "Winograd", "bf16-direct": "direct"}
 
 
 class RoundedConv(torch.autograd.Function):
@@ -61,10 +63,15 @@ def autocast_step(model, batches):
     return loss.item(), {n: p.grad.detach() for n, p in model.named_parameters()}
 
 
-def check(driver, prefix, case, model, batches, loss, live):
+def peers(driver, prefix, model, batches, live):
+    """Losses and gradients of PyTorch in double, and in bf16."""
     model.load_state_dict(driver.load(prefix + "-weights"), strict=True)
-    exact_loss, exact = compare.step(copy.deepcopy(model).double(), batches)
-    their_loss, theirs = autocast_step(copy.deepcopy(model) if live else by_float(copy.deepcopy(model)), batches)
+    exact = compare.step(copy.deepcopy(model).double(), batches)
+    return *exact, *autocast_step(copy.deepcopy(model) if live else by_float(copy.deepcopy(model)), batches)
+
+
+def check(driver, prefix, case, loss, of):
+    exact_loss, exact, their_loss, theirs = of
     off, may = abs(loss - exact_loss), abs(their_loss - exact_loss)
     far, theirs_far = (compare.distances(g, exact) for g in (driver.load(prefix + "-gradients"), theirs))
     # a random network amplifies rounding until both losses are as good as drawn
@@ -74,12 +81,11 @@ def check(driver, prefix, case, model, batches, loss, live):
                f"{case}: all gradients {far[0]:.2e} from double, PyTorch's bf16 {theirs_far[0]:.2e}: {far[0] / theirs_far[0]:.2f}")
     driver.tap(far[1] <= MAY_BE * theirs_far[1],
                f"{case}: the worst tensor's {far[1]:.2e} from double, PyTorch's bf16 {theirs_far[1]:.2e}: {far[1] / theirs_far[1]:.2f}")
-    return their_loss, theirs, exact
 
 
 def same(driver, case, model, batches, live):
     """That RoundedConv does what autocast's own convolutions do."""
-    their_loss, theirs, exact = live
+    _, exact, their_loss, theirs = live
     loss, gradients = autocast_step(by_float(copy.deepcopy(model)), batches)
     apart, rounding = compare.distances(gradients, theirs)[0], compare.distances(theirs, exact)[0]
     driver.tap(abs(loss - their_loss) <= SAME * their_loss and apart <= 0.25 * rounding,
@@ -91,18 +97,20 @@ def main(program, folder):
     compare.leave_uninitialised()
     long = os.environ.get("TRAIND_TEST_LONG") == "yes"
     cases = CASES + WIDE if long else CASES
-    print(f"1..{(6 if long else 3) * len(cases) + 1}", flush=True)
+    print(f"1..{(6 if long else 3) * len(WAYS) * len(cases) + 1}", flush=True)
     driver = compare.Driver(program, folder)
     for name, stem, size, batch in cases:
-        losses = driver.run("step" if long else "calm", name, stem, size, batch, "bf16")
-        batches = driver.load("batches")
-        model = compare.network(name, stem, 10)
-        for prefix, loss in zip(("calm", "plain"), losses):
-            case = f"{name}, stem {stem}, {prefix}"
-            first = driver.number == 0
-            theirs = check(driver, prefix, case, model, batches, loss, live=long or first)
-            if first:
-                same(driver, case, model, batches, theirs)
+        model, of = compare.network(name, stem, 10), {}
+        for precision, way in WAYS.items():
+            losses = driver.run("step" if long else "calm", name, stem, size, batch, precision)
+            batches = driver.load("batches")
+            for prefix, loss in zip(("calm", "plain"), losses):
+                case, first = f"{name}, stem {stem}, {way}, {prefix}", driver.number == 0
+                if prefix not in of:  # the weights are the same each way
+                    of[prefix] = peers(driver, prefix, model, batches, live=long or first)
+                check(driver, prefix, case, loss, of[prefix])
+                if first:
+                    same(driver, case, model, batches, of[prefix])
 
 
 if __name__ == "__main__":

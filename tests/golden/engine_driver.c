@@ -11,7 +11,7 @@
  *       one step of any network, twice: its activations kept from zero (calm-), and plain (plain-):
  *       weights, logits of the evaluation, gradients of the training; batches; two losses on stdout
  *   engine_driver calm ARCH STEM S N [PRECISION] FOLDER
- *       the first of the two alone
+ *       the first of the two alone. PRECISION: bf16, or bf16-direct, without Winograd
  *
  * ARCH may have a width behind a colon: resnet50:2. batches holds the images (steps, n, channels,
  * s, s as torch wants them) and labels that were used.
@@ -25,7 +25,7 @@
 #include "common/rng.h"
 #include "common/run/safetensors.h"
 #include "worker/data/augment.h"
-#include "worker/model/autotune.h"
+#include "worker/model/tuning.h"
 #include "worker/model/forward_backward.h"
 #include "worker/model/init.h"
 #include "worker/model/weights.h"
@@ -369,14 +369,13 @@ static int run_step(char **a, bool twice)
                              .image_size = size,
                              .batch = n,
                              .stem = strcmp(a[1], "small") ? JOB_STEM_IMAGENET : JOB_STEM_SMALL,
-                             .precision = a[5] && !strcmp(a[4], "bf16") ? JOB_PRECISION_BF16
-                                                                        : JOB_PRECISION_FP32,
+                             .precision = a[5] ? JOB_PRECISION_BF16 : JOB_PRECISION_FP32,
                              .threads = 2,
                              .bn_momentum = 0.1};
     const char *folder = a[5] ? a[5] : a[4];
     choose_arch(a[0], &c);
     struct batches b = make_batches(1, &c);
-    struct model *m = make_model(&c, true);
+    struct model *m = make_model(&c, !a[5] || strcmp(a[4], "bf16-direct"));
 
     write_batches(&b, in(folder, "", "batches"));
     shake_batch_norm(m, 0.1);

@@ -1,6 +1,6 @@
 #include "worker/kernels/winograd.h"
 
-#include "worker/kernels/vec.h"
+#include "worker/kernels/numbers.h"
 
 #define INLINE ISA_INLINE
 
@@ -145,13 +145,13 @@ INLINE bool wants(struct winograd_tile t, int side, int i)
     return i / side < wanted(t.m, t.rows, side) && i % side < wanted(t.m, t.columns, side);
 }
 
-INLINE void load_pixels(struct winograd_tile t, const float *const *pixels, int side, size_t c,
-                        vec *x)
+INLINE void load_pixels(struct winograd_tile t, const void *const *pixels, int side, size_t c,
+                        vec *x, enum number_kind kind)
 {
 #pragma GCC unroll 36
     for (int i = 0; i < side * side; i++)
         if (wants(t, side, i))
-            x[i] = vec_load(pixels[i] + c);
+            x[i] = number_load(pixels[i], c, kind);
 }
 
 INLINE void store_positions(struct winograd_tile t, const vec *y, size_t ld, float *v)
@@ -170,11 +170,11 @@ INLINE void load_positions(struct winograd_tile t, const float *v, size_t ld, ve
             x[i] = vec_load(v + (size_t)i * ld);
 }
 
-INLINE void store(float *to, vec y, bool add)
+INLINE void store(void *to, size_t c, vec y, bool add, enum number_kind kind)
 {
     if (add)
-        y += vec_load(to);
-    vec_store(to, y);
+        y += number_load(to, c, kind);
+    number_store(to, c, y, kind);
 }
 
 /* Calls a function of a tile with constants; arguments follow. */
@@ -186,26 +186,32 @@ INLINE void store(float *to, vec y, bool add)
                                      : function(TILE(4, 3, 3), __VA_ARGS__))
 #define TILE(m, rows, columns) ((struct winograd_tile){m, rows, columns})
 
-INLINE void input(struct winograd_tile t, const float *const *pixels, size_t channels, float *v,
-                  size_t ld)
+INLINE void input(struct winograd_tile t, const void *const *pixels, size_t channels, float *v,
+                  size_t ld, enum number_kind kind)
 {
     vec x[WINOGRAD_POSITIONS_MAX], y[WINOGRAD_POSITIONS_MAX];
 
     for (size_t c = 0; c < channels; c += VEC) {
-        load_pixels(t, pixels, t.m + 2, c, x);
+        load_pixels(t, pixels, t.m + 2, c, x, kind);
         transform_2d(input_1d, t, t.m + 2, t.m + 2, x, y);
         store_positions(t, y, ld, v + c);
     }
 }
 
-void winograd_input(struct winograd_tile t, const float *const *pixels, size_t channels, float *v,
+void winograd_input(struct winograd_tile t, const void *const *pixels, size_t channels, float *v,
                     size_t ld)
 {
-    WITH_CONSTANT_TILE(input, t, pixels, channels, v, ld);
+    WITH_CONSTANT_TILE(input, t, pixels, channels, v, ld, NUMBER_FLOAT);
 }
 
-INLINE void output(struct winograd_tile t, const float *v, size_t ld, size_t channels,
-                   float *const *pixels, bool add)
+void winograd_bf16_input(struct winograd_tile t, const void *const *pixels, size_t channels,
+                         float *v, size_t ld)
+{
+    WITH_CONSTANT_TILE(input, t, pixels, channels, v, ld, NUMBER_BF16);
+}
+
+INLINE void output_tile(struct winograd_tile t, const float *v, size_t ld, size_t channels,
+                        void *const *pixels, bool add, enum number_kind kind)
 {
     vec x[WINOGRAD_POSITIONS_MAX], y[WINOGRAD_OUTPUTS_MAX];
 
@@ -215,35 +221,53 @@ INLINE void output(struct winograd_tile t, const float *v, size_t ld, size_t cha
 #pragma GCC unroll 16
         for (int i = 0; i < t.m * t.m; i++)
             if (wants(t, t.m, i))
-                store(pixels[i] + c, y[i], add);
+                store(pixels[i], c, y[i], add, kind);
     }
 }
 
-void winograd_output(struct winograd_tile t, const float *v, size_t ld, size_t channels,
-                     float *const *pixels, bool add)
+INLINE void output(struct winograd_tile t, const float *v, size_t ld, size_t channels,
+                   void *const *pixels, bool add, enum number_kind kind)
 {
     if (add)
-        WITH_CONSTANT_TILE(output, t, v, ld, channels, pixels, true);
+        WITH_CONSTANT_TILE(output_tile, t, v, ld, channels, pixels, true, kind);
     else
-        WITH_CONSTANT_TILE(output, t, v, ld, channels, pixels, false);
+        WITH_CONSTANT_TILE(output_tile, t, v, ld, channels, pixels, false, kind);
 }
 
-INLINE void output_gradient(struct winograd_tile t, const float *const *pixels, size_t channels,
-                            float *v, size_t ld)
+void winograd_output(struct winograd_tile t, const float *v, size_t ld, size_t channels,
+                     void *const *pixels, bool add)
+{
+    output(t, v, ld, channels, pixels, add, NUMBER_FLOAT);
+}
+
+void winograd_bf16_output(struct winograd_tile t, const float *v, size_t ld, size_t channels,
+                          void *const *pixels, bool add)
+{
+    NUMBER_BF16_CALL(output, t, v, ld, channels, pixels, add);
+}
+
+INLINE void output_gradient(struct winograd_tile t, const void *const *pixels, size_t channels,
+                            float *v, size_t ld, enum number_kind kind)
 {
     vec x[WINOGRAD_OUTPUTS_MAX], y[WINOGRAD_POSITIONS_MAX];
 
     for (size_t c = 0; c < channels; c += VEC) {
-        load_pixels(t, pixels, t.m, c, x);
+        load_pixels(t, pixels, t.m, c, x, kind);
         transform_2d(output_gradient_1d, t, t.m, t.m + 2, x, y);
         store_positions(t, y, ld, v + c);
     }
 }
 
-void winograd_output_gradient(struct winograd_tile t, const float *const *pixels, size_t channels,
+void winograd_output_gradient(struct winograd_tile t, const void *const *pixels, size_t channels,
                               float *v, size_t ld)
 {
-    WITH_CONSTANT_TILE(output_gradient, t, pixels, channels, v, ld);
+    WITH_CONSTANT_TILE(output_gradient, t, pixels, channels, v, ld, NUMBER_FLOAT);
+}
+
+void winograd_bf16_output_gradient(struct winograd_tile t, const void *const *pixels,
+                                   size_t channels, float *v, size_t ld)
+{
+    WITH_CONSTANT_TILE(output_gradient, t, pixels, channels, v, ld, NUMBER_BF16);
 }
 
 INLINE void kernel(int m, const float *w, ptrdiff_t tap_ld, size_t channels, float *u, size_t ld)
@@ -274,7 +298,7 @@ INLINE void kernel_gradient(int m, const float *u, size_t ld, size_t channels, f
         transform_2d(kernel_gradient_1d, TILE(m, m, m), m + 2, 3, x, y);
 #pragma GCC unroll 9
         for (size_t i = 0; i < 9; i++)
-            store(dw + i * tap_ld + c, y[i], add);
+            store(dw + i * tap_ld, c, y[i], add, NUMBER_FLOAT);
     }
 }
 

@@ -12,6 +12,9 @@
  *
  * "Positions" are the (m + 2)^2 products of a tile, `ld` floats apart, so that each is a matrix
  * (tiles, channels). All functions take one tile (or one kernel) and a multiple of VEC channels.
+ *
+ * Pixels are void pointers, to floats here and to bf16 in the functions winograd_bf16_... below,
+ * which compute in fp32 too and round outputs once, when they are written.
  */
 #pragma once
 
@@ -33,15 +36,15 @@ struct winograd_tile {
 };
 
 /* B^T d B: pixels[(m + 2)^2] are the tile's inputs, row by row, each (channels). */
-void winograd_input(struct winograd_tile t, const float *const *pixels, size_t channels, float *v,
+void winograd_input(struct winograd_tile t, const void *const *pixels, size_t channels, float *v,
                     size_t ld);
 
 /* A^T M A, written or added to the tile's outputs, pixels[m^2]. */
 void winograd_output(struct winograd_tile t, const float *v, size_t ld, size_t channels,
-                     float *const *pixels, bool add);
+                     void *const *pixels, bool add);
 
 /* A d A^T: the gradient of winograd_output, from the gradients of its outputs. */
-void winograd_output_gradient(struct winograd_tile t, const float *const *pixels, size_t channels,
+void winograd_output_gradient(struct winograd_tile t, const void *const *pixels, size_t channels,
                               float *v, size_t ld);
 
 /* G w G^T: tap (ky, kx) of w is at w + (3 ky + kx) tap_ld; a negative tap_ld rotates the kernel by
@@ -51,3 +54,7 @@ void winograd_kernel(int m, const float *w, ptrdiff_t tap_ld, size_t channels, f
 /* G^T U G: the gradient of w from that of its transform. */
 void winograd_kernel_gradient(int m, const float *u, size_t ld, size_t channels, float *dw,
                               size_t tap_ld, bool add);
+
+__typeof__(winograd_input) winograd_bf16_input;
+__typeof__(winograd_output) winograd_bf16_output;
+__typeof__(winograd_output_gradient) winograd_bf16_output_gradient;

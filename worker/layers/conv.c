@@ -398,30 +398,24 @@ static size_t conv_work_floats(const struct conv *c, bool single)
 
 size_t conv_team_floats(const struct conv *c, int images, int threads)
 {
-    size_t max = c->algorithm == CONV_GROUPED ? conv_grouped_team_floats(c) : conv_weights(c);
+    size_t direct = c->algorithm == CONV_GROUPED ? conv_grouped_team_floats(c) : conv_weights(c);
 
-    for (int i = 0; i < CONV_DIRECTIONS; i++)
-        if (c->winograd[i])
-            max = size_max(max, conv_winograd_team_floats(c, c->winograd[i], images, threads));
-    return max;
+    return size_max(direct, conv_winograd_team_floats(c, images, threads));
 }
 
 size_t conv_own_floats(const struct conv *c, int threads)
 {
-    size_t sums = 0, max;
+    size_t sums = 0, direct;
 
     if (threads > 1)
         sums = conv_sums_floats();
     if (threads > 1 && conv_may_sum_whole(c))
         sums = size_max(sums, conv_sums_whole_floats(c));
     if (c->algorithm == CONV_GROUPED)
-        max = conv_grouped_own_floats(c);
+        direct = conv_grouped_own_floats(c);
     else
-        max = conv_work_floats(c, threads == 1) + sums;
-    for (int i = 0; i < CONV_DIRECTIONS; i++)
-        if (c->winograd[i])
-            max = size_max(max, conv_winograd_own_floats(c, c->winograd[i], threads));
-    return max;
+        direct = conv_work_floats(c, threads == 1) + sums;
+    return size_max(direct, conv_winograd_own_floats(c, threads));
 }
 
 /* ---- backward */

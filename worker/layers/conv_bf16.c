@@ -559,18 +559,14 @@ static void conv_bf16_backward_data_of_piece(const struct bf16_grid *g,
         conv_call_hook_rows(b->done, row, rows, g->ci, b->context);
 }
 
-static void conv_bf16_backward_piece(const struct bf16_grid *g, const struct bf16_scratch *s,
-                                     const struct bf16_scratch *factors,
-                                     const struct conv_bf16_backward *b, struct bf16_piece piece,
-                                     bool add_dw)
+static void conv_bf16_backward_weights_of_piece(const struct bf16_grid *g,
+                                                const struct bf16_scratch *s,
+                                                const struct bf16_scratch *factors,
+                                                const struct conv_bf16_backward *b, const bf16 *dz,
+                                                struct bf16_piece piece, bool add_dw)
 {
     size_t n = piece.rows * g->width, phase = bf16_lay_x(g, b->x, piece, s->x);
-    const bf16 *dz = b->dz + piece.row * g->out * g->co; /* if in place, width is out */
 
-    if (!g->dz_in_place) {
-        bf16_lay_dz(g, b->dz, piece, s->dz);
-        dz = s->dz;
-    }
     for (size_t f = 0; f < g->phases * g->phases; f++)
         bf16_turn_x(g, s->x + f * phase, phase / g->ci, s->tail,
                     factors->x_columns + f * g->ci * factors->ld, factors->ld);
@@ -578,6 +574,21 @@ static void conv_bf16_backward_piece(const struct bf16_grid *g, const struct bf1
     if (!b->shared)
         conv_bf16_backward_sum_weights(
             &(struct bf16_sums){g, s, g->ci * s->ld, bf16_round_up(n, 32), b->dw, add_dw});
+}
+
+static void conv_bf16_backward_piece(const struct bf16_grid *g, const struct bf16_scratch *s,
+                                     const struct bf16_scratch *factors,
+                                     const struct conv_bf16_backward *b, struct bf16_piece piece,
+                                     bool add_dw)
+{
+    const bf16 *dz = b->dz + piece.row * g->out * g->co; /* if in place, width is out */
+
+    if (!g->dz_in_place) {
+        bf16_lay_dz(g, b->dz, piece, s->dz);
+        dz = s->dz;
+    }
+    if (b->dw)
+        conv_bf16_backward_weights_of_piece(g, s, factors, b, dz, piece, add_dw);
     if (b->dx)
         conv_bf16_backward_data_of_piece(g, s, b, dz, piece);
 }
@@ -640,7 +651,7 @@ static void conv_bf16_backward_in_place(const struct bf16_grid *g, const struct 
 static struct bf16_scratch conv_bf16_backward_scratch_of(const struct bf16_grid *g,
                                                          const struct conv_bf16_backward *b)
 {
-    enum bf16_use use = b->shared ? BF16_BACKWARD_SHARED : BF16_BACKWARD;
+    enum bf16_use use = b->shared || !b->dw ? BF16_BACKWARD_SHARED : BF16_BACKWARD;
     return bf16_scratch_of(g, use, b->scratch.memory);
 }
 

@@ -55,7 +55,7 @@ struct conv_bf16_backward {
                  and x must be complete and `ready` NULL, unless conv_bf16_keeps_lines */
     bf16 *dx; /* may be NULL */
     bool add_dx;
-    float *dw;
+    float *dw; /* of a 3x3: may be NULL */
     bool add_dw;
     struct conv_bf16_scratch scratch;
     conv_rows *ready, *done; /* of dz; of dx, with all channels. May be NULL */

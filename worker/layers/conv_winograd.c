@@ -3,6 +3,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "common/net/bf16_grid.h"
 #include "common/run/trace.h"
 #include "worker/kernels/tile_gemm.h"
 #include "worker/kernels/tile_size.h"
@@ -25,6 +26,7 @@ enum { BLOCK_BYTES = 2 << 20 };
 
 struct sizes {
     int m;
+    bool half; /* pixels are bf16 */
     size_t positions;
     size_t from, to;           /* channels of a group */
     size_t groups, at_once;    /* groups of channels, and those transformed together */
@@ -265,21 +267,27 @@ static struct place conv_winograd_place_of(const struct sizes *s, const struct g
     return p;
 }
 
-/* A tile's outputs or, with a margin of 1, its inputs; `edge` stands for those outside the image,
- * and for those of unwanted outputs. */
-static void conv_winograd_find_pixels(const struct sizes *s, const struct place *p, int margin,
-                                      const float *base, size_t channels, const float *edge,
-                                      const float **pixels)
+static size_t conv_winograd_number(const struct sizes *s)
 {
+    return s->half ? sizeof(bf16) : sizeof(float);
+}
+
+/* A tile's outputs or, with a margin of 1, its inputs, from a channel on; `edge` stands for those
+ * outside the image, and for those of unwanted outputs. */
+static void conv_winograd_find_pixels(const struct sizes *s, const struct place *p, int margin,
+                                      const void *base, size_t channels, size_t channel,
+                                      const void *edge, const void **pixels)
+{
+    size_t number = conv_winograd_number(s), pixel = channels * number;
     int size = s->m + 2 * margin;
 
     for (int i = 0; i < size; i++) {
         size_t y = p->y.first + (size_t)(i - margin); /* -1: larger than any */
-        const float *line =
-            base + (p->image * s->side + (y < s->side ? y : 0)) * s->side * channels;
+        const char *line = (const char *)base + channel * number +
+                           (p->image * s->side + (y < s->side ? y : 0)) * s->side * pixel;
         for (int j = 0; j < size; j++) {
             size_t x = p->x.first + (size_t)(j - margin);
-            *pixels++ = y < s->side && x < s->side ? line + x * channels : edge;
+            *pixels++ = y < s->side && x < s->side ? line + x * pixel : edge;
         }
     }
 }
@@ -292,9 +300,14 @@ struct part {
     size_t column; /* of the first channel, in the transformed tiles */
 };
 
-static bool conv_winograd_counts_transform(const struct part *r, size_t values)
+/* Counts what is read and written for each tile and channel: positions, and pixels. */
+static bool conv_winograd_counts_transform(const struct sizes *s, const struct part *r,
+                                           size_t pixels)
 {
-    return dry_run_moves((r->end - r->first) * r->channels * values);
+    size_t n = (r->end - r->first) * r->channels;
+
+    s->half ? dry_run_moves_bf16(n * pixels) : dry_run_moves(n * pixels);
+    return dry_run_moves(n * s->positions);
 }
 
 /* The tiles of a part one after the other. The pixels of the next one are fetched meanwhile: those
@@ -304,80 +317,84 @@ struct walk {
     const struct part *part;
     int margin;
     size_t channels; /* of the tensor */
-    const float *from, *edge;
+    const void *from, *edge;
     struct place place[2];
-    const float *pixels[2][WINOGRAD_POSITIONS_MAX];
+    const void *pixels[2][WINOGRAD_POSITIONS_MAX];
 };
 
-enum { LINE = 16 };
+enum { LINE_BYTES = 64 };
 
 static void conv_winograd_look_at(struct walk *w, size_t t)
 {
-    const float **pixels = w->pixels[t % 2];
+    const void **pixels = w->pixels[t % 2];
     int size = w->s->m + 2 * w->margin;
 
     if (t >= w->part->end)
         return;
     w->place[t % 2] = conv_winograd_place_of(w->s, w->part->group, t);
-    conv_winograd_find_pixels(w->s, &w->place[t % 2], w->margin, w->from + w->part->channel,
-                              w->channels, w->edge, pixels);
+    conv_winograd_find_pixels(w->s, &w->place[t % 2], w->margin, w->from, w->channels,
+                              w->part->channel, w->edge, pixels);
     for (int i = 0; w->s->groups > 1 && i < size * size; i++)
-        for (size_t c = 0; c < w->part->channels; c += LINE)
-            __builtin_prefetch(pixels[i] + c);
+        for (size_t at = 0; at < w->part->channels * conv_winograd_number(w->s); at += LINE_BYTES)
+            __builtin_prefetch((const char *)pixels[i] + at);
 }
 
-static void conv_winograd_transform_inputs(const struct sizes *s, const float *x, struct part r,
+static void conv_winograd_transform_inputs(const struct sizes *s, const void *x, struct part r,
                                            const float *zeros, float *v)
 {
+    __typeof__(winograd_input) *transform = s->half ? winograd_bf16_input : winograd_input;
     struct walk w = {
         .s = s, .part = &r, .margin = 1, .channels = s->groups * s->from, .from = x, .edge = zeros};
     double piece = trace_begin();
 
-    if (conv_winograd_counts_transform(&r, 2 * s->positions))
+    if (conv_winograd_counts_transform(s, &r, s->positions))
         return;
     conv_winograd_look_at(&w, r.first);
     for (size_t t = r.first; t < r.end; t++) {
         const struct place *p = &w.place[t % 2];
         conv_winograd_look_at(&w, t + 1);
-        winograd_input(p->tile, w.pixels[t % 2], r.channels, v + p->row * s->from_ld + r.column,
-                       s->from_step);
+        transform(p->tile, w.pixels[t % 2], r.channels, v + p->row * s->from_ld + r.column,
+                  s->from_step);
     }
     trace_part(piece, TRACE_IM2COL);
 }
 
 static void conv_winograd_transform_outputs(const struct sizes *s, const float *v, struct part r,
-                                            float *unwanted, float *z, bool add)
+                                            float *unwanted, void *z, bool add)
 {
+    __typeof__(winograd_output) *transform = s->half ? winograd_bf16_output : winograd_output;
     struct walk w = {
         .s = s, .part = &r, .channels = s->groups * s->to, .from = z, .edge = unwanted};
     double piece = trace_begin();
 
-    if (conv_winograd_counts_transform(&r, s->positions + (size_t)(s->m * s->m)))
+    if (conv_winograd_counts_transform(s, &r, (size_t)(s->m * s->m)))
         return;
     conv_winograd_look_at(&w, r.first);
     for (size_t t = r.first; t < r.end; t++) {
         const struct place *p = &w.place[t % 2];
         conv_winograd_look_at(&w, t + 1);
-        winograd_output(p->tile, v + p->row * s->to_ld + r.column, s->to_step, r.channels,
-                        (float *const *)w.pixels[t % 2], add);
+        transform(p->tile, v + p->row * s->to_ld + r.column, s->to_step, r.channels,
+                  (void *const *)w.pixels[t % 2], add);
     }
     trace_part(piece, TRACE_IM2COL);
 }
 
-static void conv_winograd_transform_gradients(const struct sizes *s, const float *dz, struct part r,
+static void conv_winograd_transform_gradients(const struct sizes *s, const void *dz, struct part r,
                                               const float *zeros, float *v)
 {
+    __typeof__(winograd_output_gradient) *transform =
+        s->half ? winograd_bf16_output_gradient : winograd_output_gradient;
     struct walk w = {.s = s, .part = &r, .channels = s->groups * s->to, .from = dz, .edge = zeros};
     double piece = trace_begin();
 
-    if (conv_winograd_counts_transform(&r, s->positions + (size_t)(s->m * s->m)))
+    if (conv_winograd_counts_transform(s, &r, (size_t)(s->m * s->m)))
         return;
     conv_winograd_look_at(&w, r.first);
     for (size_t t = r.first; t < r.end; t++) {
         const struct place *p = &w.place[t % 2];
         conv_winograd_look_at(&w, t + 1);
-        winograd_output_gradient(p->tile, w.pixels[t % 2], r.channels,
-                                 v + p->row * s->to_ld + r.column, s->to_step);
+        transform(p->tile, w.pixels[t % 2], r.channels, v + p->row * s->to_ld + r.column,
+                  s->to_step);
     }
     trace_part(piece, TRACE_IM2COL);
 }
@@ -491,8 +508,8 @@ static size_t conv_winograd_transform_floats(const struct sizes *s)
     return s->positions * (s->from_step + s->to_step) + 2 * conv_winograd_edge_floats(s);
 }
 
-size_t conv_winograd_team_floats(const struct conv *c, enum conv_winograd m, int images,
-                                 int threads)
+static size_t conv_winograd_team_floats_of(const struct conv *c, enum conv_winograd m, int images,
+                                           int threads)
 {
     struct sizes s = winograd_sizes(c, m, false, threads == 1),
                  turned = winograd_sizes(c, m, true, threads == 1);
@@ -505,7 +522,7 @@ size_t conv_winograd_team_floats(const struct conv *c, enum conv_winograd m, int
     return s.groups * s.group_step + conv_winograd_transform_floats(&s);
 }
 
-size_t conv_winograd_own_floats(const struct conv *c, enum conv_winograd m, int threads)
+static size_t conv_winograd_own_floats_of(const struct conv *c, enum conv_winograd m, int threads)
 {
     struct sizes s = winograd_sizes(c, m, false, threads == 1),
                  turned = winograd_sizes(c, m, true, threads == 1);
@@ -516,6 +533,26 @@ size_t conv_winograd_own_floats(const struct conv *c, enum conv_winograd m, int 
     conv_winograd_set_own_group(&s);
     return conv_winograd_has_large_weights(&s) ? conv_winograd_edge_floats(&s)
                                                : conv_winograd_transform_floats(&s);
+}
+
+size_t conv_winograd_team_floats(const struct conv *c, int images, int threads)
+{
+    size_t max = 0;
+
+    for (int i = 0; i < CONV_DIRECTIONS; i++)
+        if (c->winograd[i])
+            max = size_max(max, conv_winograd_team_floats_of(c, c->winograd[i], images, threads));
+    return max;
+}
+
+size_t conv_winograd_own_floats(const struct conv *c, int threads)
+{
+    size_t max = 0;
+
+    for (int i = 0; i < CONV_DIRECTIONS; i++)
+        if (c->winograd[i])
+            max = size_max(max, conv_winograd_own_floats_of(c, c->winograd[i], threads));
+    return max;
 }
 
 struct product {
@@ -645,12 +682,20 @@ static void conv_winograd_inputs_piece(const struct parallel_piece *piece, void 
 {
     const struct team_pass *t = context;
     struct part part[PARALLEL_BLOCKS];
-    struct columns channels = {0, t->s->at_once * t->s->from};
+    size_t first = t->groups * t->s->from;
+    struct columns channels = {first, first + t->s->at_once * t->s->from};
     int parts = conv_winograd_tiles_of_piece(t, channels, piece, part);
-    const float *x = (t->p ? t->p->from : t->sums->x) + t->groups * t->s->from;
+    const void *x = t->p ? t->p->from : t->sums->x;
 
     for (int i = 0; i < parts; i++)
         conv_winograd_transform_inputs(t->s, x, part[i], t->w.zeros, t->w.inputs);
+}
+
+/* The block's channels of the tensor. */
+static struct columns conv_winograd_channels(const struct team_pass *t)
+{
+    size_t first = t->groups * t->s->to;
+    return (struct columns){first + t->channels.first, first + t->channels.end};
 }
 
 static void conv_winograd_outputs_piece(const struct parallel_piece *piece, void *context)
@@ -658,11 +703,10 @@ static void conv_winograd_outputs_piece(const struct parallel_piece *piece, void
     const struct team_pass *t = context;
     const struct conv_winograd_pass *p = t->p;
     struct part part[PARALLEL_BLOCKS];
-    int parts = conv_winograd_tiles_of_piece(t, t->channels, piece, part);
+    int parts = conv_winograd_tiles_of_piece(t, conv_winograd_channels(t), piece, part);
 
     for (int i = 0; i < parts; i++) {
-        conv_winograd_transform_outputs(t->s, t->w.others, part[i], t->w.unwanted,
-                                        p->to + t->groups * t->s->to, p->add);
+        conv_winograd_transform_outputs(t->s, t->w.others, part[i], t->w.unwanted, p->to, p->add);
         if (t->s->at_once == t->s->groups)
             conv_winograd_call_done(t->s, &part[i], p->done, p->context);
     }
@@ -672,11 +716,10 @@ static void conv_winograd_gradients_piece(const struct parallel_piece *piece, vo
 {
     const struct team_pass *t = context;
     struct part part[PARALLEL_BLOCKS];
-    int parts = conv_winograd_tiles_of_piece(t, t->channels, piece, part);
+    int parts = conv_winograd_tiles_of_piece(t, conv_winograd_channels(t), piece, part);
 
     for (int i = 0; i < parts; i++)
-        conv_winograd_transform_gradients(t->s, t->sums->dz + t->groups * t->s->to, part[i],
-                                          t->w.zeros, t->w.others);
+        conv_winograd_transform_gradients(t->s, t->sums->dz, part[i], t->w.zeros, t->w.others);
 }
 
 static void conv_winograd_take_tiles(struct team_pass *t, parallel_piece_body *body,
@@ -759,6 +802,7 @@ void conv_winograd_run(const struct conv_part *part, const struct conv_winograd_
 {
     bool single = conv_part_is_single(part);
     struct sizes s = winograd_sizes(part->c, p->m, p->turned, single);
+    s.half = p->half;
     struct parallel_share share = part->share;
     size_t rows = (size_t)part->images * s.tiles;
     struct team_pass t = {.s = &s,
@@ -863,6 +907,7 @@ void conv_winograd_sum(const struct conv_part *part, const struct conv_winograd_
 {
     bool single = conv_part_is_single(part);
     struct sizes s = winograd_sizes(part->c, sums->m, false, single);
+    s.half = sums->half;
     struct parallel_share share = part->share;
     struct team_pass t = {.s = &s,
                           .sums = sums,

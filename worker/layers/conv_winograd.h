@@ -6,6 +6,9 @@
  * The input gradient is the same convolution of dz with the kernel rotated by 180 degrees and its
  * channels swapped. The weight gradient is summed over all tiles before it is transformed back.
  * A single thread transforms weights that exceed its cache in blocks, for each group of tiles anew.
+ *
+ * x, z and their gradients are floats, or bf16 (`half`): all in between is fp32, from weights that
+ * are not rounded.
  */
 #pragma once
 
@@ -17,9 +20,10 @@ bool conv_winograd_takes(const struct conv *c);
 /* z (N, out, out, c_out) from x; turned: dx from dz. */
 struct conv_winograd_pass {
     enum conv_winograd m;
-    bool turned, add; /* add to what is there */
-    const float *w, *from;
-    float *to;
+    bool half, turned, add; /* add to what is there */
+    const float *w;
+    const void *from;
+    void *to;
     conv_rows *done; /* may be NULL */
     void *context;
 };
@@ -28,7 +32,8 @@ struct conv_winograd_pass {
  * read; otherwise dz must be complete. */
 struct conv_winograd_sums {
     enum conv_winograd m;
-    const float *x, *dz;
+    bool half;
+    const void *x, *dz;
     float *dw;
     bool add_dw;
     conv_rows *ready; /* may be NULL */
@@ -41,7 +46,6 @@ struct conv_winograd_sums {
 void conv_winograd_run(const struct conv_part *part, const struct conv_winograd_pass *p);
 void conv_winograd_sum(const struct conv_part *part, const struct conv_winograd_sums *sums);
 
-/* Floats of the team's memory, and of a thread's own. */
-size_t conv_winograd_team_floats(const struct conv *c, enum conv_winograd m, int images,
-                                 int threads);
-size_t conv_winograd_own_floats(const struct conv *c, enum conv_winograd m, int threads);
+/* Floats of the team's memory, and of a thread's own, for the directions in c->winograd */
+size_t conv_winograd_team_floats(const struct conv *c, int images, int threads);
+size_t conv_winograd_own_floats(const struct conv *c, int threads);

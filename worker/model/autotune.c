@@ -13,7 +13,7 @@
 #include "common/system/host.h"
 #include "config.h"
 #include "worker/kernels/gemm.h"
-#include "worker/layers/conv_winograd.h"
+#include "worker/model/precision.h"
 #include "worker/team/memory.h"
 #include "worker/team/parallel.h"
 
@@ -22,124 +22,95 @@ enum { ROUNDS = 2 };
 /* Flops of one direct pass: enough to amortise reading the weights, as in a batch. */
 #define TRIAL_FLOPS 3e9
 
-/* A way with larger rounding errors must be this much faster. */
-#define MARGIN 0.9
-
 static const enum conv_winograd ways[] = {CONV_NO_WINOGRAD, CONV_WINOGRAD_2, CONV_WINOGRAD_4};
 enum { WAYS = sizeof ways / sizeof ways[0] };
 
-static bool autotune_is_shape_of(const struct tuned_shape *s, const struct conv *c)
-{
-    return s->size == c->window.in && s->in_channels == c->window.channels &&
-           s->out_channels == c->out_channels;
-}
-
-void model_tuning_apply(const struct model_tuning *tuning, struct conv *c)
-{
-    for (int i = 0; tuning && i < tuning->count; i++)
-        if (autotune_is_shape_of(&tuning->shapes[i], c) && conv_winograd_takes(c))
-            memcpy(c->winograd, tuning->shapes[i].winograd, sizeof c->winograd);
-}
-
-static void autotune_add_shape(const struct arch_conv *a, void *context)
-{
-    struct model_tuning *t = context;
-    struct conv c = conv_make(a->in_size, a->in_channels, a->out_channels, a->kernel, a->stride,
-                              a->padding, a->groups);
-
-    if (!conv_winograd_takes(&c) || t->count == TUNED_SHAPES_MAX)
-        return;
-    for (int i = 0; i < t->count; i++)
-        if (autotune_is_shape_of(&t->shapes[i], &c))
-            return;
-    t->shapes[t->count++] =
-        (struct tuned_shape){a->in_size, a->in_channels, a->out_channels, a->groups, {0}};
-}
-
-void model_tuning_list(const struct model_config *c, struct model_tuning *t)
-{
-    struct arch_shape shape = model_shape(c);
-
-    *t = (struct model_tuning){0};
-    arch_each_conv(&shape, autotune_add_shape, t);
-    for (int i = 0; i < MODEL_SIZES_MAX && c->more_sizes[i]; i++) {
-        shape.image_size = c->more_sizes[i];
-        arch_each_conv(&shape, autotune_add_shape, t);
-    }
-    shape.image_size = c->eval_size;
-    if (c->eval_size)
-        arch_each_conv(&shape, autotune_add_shape, t);
-}
-
+/* A model of one convolution, by each way in all directions: none takes more memory. */
 struct trial {
-    struct conv c;
-    int images;
-    float *x, *w, *z, *dx, *dw;
-    float *own;
-    struct conv_memory memory;
+    struct model m;
+    struct unit units[WAYS], *unit;
+    float *x, *dx, *own;
 };
 
-static float *autotune_filled(size_t floats)
+/* Also as bf16 no number that is slower than others. */
+static float *autotune_filled(size_t bytes)
 {
+    size_t floats = bytes / sizeof(float);
     float *p = memory_allocate(floats * sizeof *p);
     for (size_t i = 0; p && i < floats; i++)
         p[i] = 0.5f;
     return p;
 }
 
-/* Memory of a single thread for any of the ways. */
-static void autotune_allocate_memory(struct trial *t)
+static void autotune_add_layout(struct trial *t, int size)
 {
-    struct conv_memory *m = &t->memory;
-
-    *m = (struct conv_memory){.own = &t->own, .threads = 1};
-    for (int i = 0; i < WAYS; i++) {
-        struct conv c = t->c;
-        for (int k = 0; k < CONV_DIRECTIONS; k++)
-            c.winograd[k] = ways[i];
-        m->team_floats = size_max(m->team_floats, conv_team_floats(&c, t->images, 1));
-        m->own_floats = size_max(m->own_floats, conv_own_floats(&c, 1));
-    }
-    m->team = autotune_filled(m->team_floats);
-    t->own = autotune_filled(m->own_floats);
+    if (size)
+        t->m.layouts[t->m.layout_count++] =
+            (struct layout){.image_size = size, .batch = t->m.n, .units = t->units};
 }
 
-static bool autotune_make_trial(struct trial *t)
+static bool autotune_make_trial(struct trial *t, const struct model_config *config,
+                                const struct tuned_shape *s, int images)
 {
-    size_t pixels =
-        (size_t)t->images * (size_t)t->c.window.in * (size_t)t->c.window.in; /* in and out */
-    size_t in = pixels * (size_t)t->c.window.channels, out = pixels * (size_t)t->c.out_channels;
+    struct conv c = conv_make(s->size, s->in_channels, s->out_channels, 3, 1, 1, s->groups);
+    struct model *m = &t->m;
+    struct error e;
 
+    *m = (struct model){.config = *config,
+                        .ops = precision_ops_of(config->precision),
+                        .n = images,
+                        .unit_count = WAYS,
+                        .own = &t->own,
+                        .layout = m->layouts};
+    m->config.threads = 1;
+    m->config.inference = false;
+    autotune_add_layout(t, config->image_size);
+    for (int i = 0; i < MODEL_SIZES_MAX; i++)
+        autotune_add_layout(t, config->more_sizes[i]);
+    autotune_add_layout(t, config->eval_size);
+    size_t in = (size_t)images * conv_pixels_in(&c) * (size_t)c.window.channels * m->ops->bytes;
+    size_t out = (size_t)images * conv_pixels_out(&c) * (size_t)c.out_channels * m->ops->bytes;
+    float *z = autotune_filled(out);
     t->x = autotune_filled(in);
     t->dx = autotune_filled(in);
-    t->z = autotune_filled(out);
-    t->w = autotune_filled(conv_weights(&t->c));
-    t->dw = autotune_filled(conv_weights(&t->c));
-    autotune_allocate_memory(t);
-    return t->x && t->dx && t->z && t->w && t->dw && t->memory.team && t->own;
+    m->params = autotune_filled(conv_weights(&c) * sizeof(float));
+    m->grads = autotune_filled(conv_weights(&c) * sizeof(float));
+    for (int i = 0; i < WAYS; i++) {
+        t->units[i] = (struct unit){.conv = c, .z = z};
+        for (int k = 0; k < CONV_DIRECTIONS; k++)
+            t->units[i].conv.winograd[k] = ways[i];
+    }
+    t->unit = &t->units[0];
+    return z && t->x && t->dx && m->params && m->grads && !m->ops->allocate(m, &e);
+}
+
+static void autotune_drop_trial(struct trial *t)
+{
+    void *memory[] = {t->x,        t->dx,      t->own,    t->unit->z,
+                      t->m.params, t->m.grads, t->m.team, t->m.packed};
+    for (size_t i = 0; i < sizeof memory / sizeof memory[0]; i++)
+        free(memory[i]);
 }
 
 enum pass { PASS_FORWARD, PASS_WEIGHTS, PASS_BACKWARD };
 
 struct timed_pass {
-    const struct trial *trial;
+    struct trial *trial;
     enum pass pass;
 };
 
 static void autotune_run_pass(struct parallel_share share, void *context)
 {
     const struct timed_pass *p = context;
-    const struct trial *t = p->trial;
-    struct conv_backward b = {.w = t->w,
-                              .x = t->x,
-                              .dz = t->z,
-                              .dx = p->pass == PASS_BACKWARD ? t->dx : NULL,
-                              .dw = t->dw};
+    struct trial *t = p->trial;
+    const struct precision_ops *ops = t->m.ops;
+    struct precision_backward b = {
+        .x = t->x, .dz = t->unit->z, .dx = p->pass == PASS_BACKWARD ? t->dx : NULL};
 
     if (p->pass == PASS_FORWARD)
-        conv_forward(&t->c, t->w, t->x, t->z, t->images, share, &t->memory, NULL, NULL);
+        ops->forward(&t->m, t->unit, t->x, share, NULL, NULL);
     else
-        conv_backward(&t->c, &b, t->images, share, &t->memory);
+        ops->backward(&t->m, t->unit, &b, share);
 }
 
 /* Processor time, which excludes most effects of neighbours. */
@@ -160,33 +131,30 @@ static double autotune_choose(struct trial *t, enum conv_direction direction, en
 
     for (int i = 0; i < ROUNDS * WAYS; i++) {
         struct timed_pass p = {t, pass};
-        t->c.winograd[direction] = ways[i % WAYS];
+        t->unit->conv.winograd[direction] = ways[i % WAYS];
         double start = autotune_processor_seconds();
         parallel_team(1, autotune_run_pass, &p);
         stall_progress_add(1);
         best[i % WAYS] = fmin(best[i % WAYS], autotune_processor_seconds() - start);
     }
     for (int i = 1; i < WAYS; i++)
-        if (best[i] - fixed < MARGIN * (best[chosen] - fixed))
+        if (best[i] - fixed < t->m.ops->winograd_margin * (best[chosen] - fixed))
             chosen = i;
-    t->c.winograd[direction] = ways[chosen];
+    t->unit->conv.winograd[direction] = ways[chosen];
     return best[chosen];
 }
 
-static void autotune_measure(struct tuned_shape *s, int images)
+static void autotune_measure(const struct model_config *config, struct tuned_shape *s, int images)
 {
-    struct trial t = {.c = conv_make(s->size, s->in_channels, s->out_channels, 3, 1, 1, s->groups),
-                      .images = images};
+    struct trial t = {.own = NULL};
 
-    if (autotune_make_trial(&t)) {
+    if (autotune_make_trial(&t, config, s, images)) {
         autotune_choose(&t, CONV_FORWARD, PASS_FORWARD, 0);
         double weights = autotune_choose(&t, CONV_WEIGHTS, PASS_WEIGHTS, 0);
         autotune_choose(&t, CONV_DATA, PASS_BACKWARD, weights);
-        memcpy(s->winograd, t.c.winograd, sizeof s->winograd);
+        memcpy(s->winograd, t.unit->conv.winograd, sizeof s->winograd);
     }
-    float *memory[] = {t.x, t.dx, t.z, t.w, t.dw, t.memory.team, t.own};
-    for (size_t i = 0; i < sizeof memory / sizeof memory[0]; i++)
-        free(memory[i]);
+    autotune_drop_trial(&t);
 }
 
 /* Of the whole batch, because threads share the transforms of large weights. */
@@ -217,16 +185,18 @@ static const char *autotune_choices_folder(char path[PATH_MAX])
     return path;
 }
 
-static void autotune_cache_file(const char *folder, const struct tuned_shape *s, int images,
-                                char path[PATH_MAX])
+static void autotune_cache_file(const char *folder, const struct model_config *c,
+                                const struct tuned_shape *s, int images, char path[PATH_MAX])
 {
+    bool half = c->precision == JOB_PRECISION_BF16;
     char model[128], groups[32] = "";
 
     if (s->groups > 1)
         snprintf(groups, sizeof groups, "-%d", s->groups);
     autotune_processor_model(model, sizeof model);
-    file_path(path, NULL, "%s/%s-%s-%s-%dx%d-%d%s-%d", folder, PACKAGE_VERSION, isa_level(), model,
-              s->size, s->in_channels, s->out_channels, groups, images);
+    file_path(path, NULL, "%s/%s-%s%s%s-%s-%dx%d-%d%s-%d", folder, PACKAGE_VERSION, isa_level(),
+              half ? "-" : "", half ? bf16_kind_name(bf16_kind()) : "", model, s->size,
+              s->in_channels, s->out_channels, groups, images);
 }
 
 static bool autotune_read_choice(const char *path, struct tuned_shape *s)
@@ -279,87 +249,11 @@ void model_tune(const struct model_config *config, struct model_tuning *tuning, 
         struct tuned_shape *s = &tuning->shapes[i];
         int images = autotune_trial_images(config, s);
         if (cache)
-            autotune_cache_file(cache, s, images, path);
+            autotune_cache_file(cache, config, s, images, path);
         if (cache && autotune_read_choice(path, s))
             continue;
-        autotune_measure(s, images);
+        autotune_measure(config, s, images);
         if (cache && autotune_remember_choice(cache, path, s, &e))
             snprintf(problem, 256, "%.250s", e.text);
     }
-}
-
-void model_tuning_to_text(const struct model_tuning *tuning, char text[TUNING_TEXT_BYTES])
-{
-    text[0] = '\0';
-    for (int i = 0; i < tuning->count; i++) {
-        const struct tuned_shape *s = &tuning->shapes[i];
-        size_t used = strlen(text);
-        snprintf(text + used, TUNING_TEXT_BYTES - used, "%s%dx%d-%d:%d/%d/%d", i ? " " : "",
-                 s->size, s->in_channels, s->out_channels, (int)s->winograd[CONV_FORWARD],
-                 (int)s->winograd[CONV_DATA], (int)s->winograd[CONV_WEIGHTS]);
-    }
-}
-
-static bool autotune_has_shape(const struct model_tuning *tuning, const struct tuned_shape *s)
-{
-    for (int i = 0; i < tuning->count; i++) {
-        const struct tuned_shape *t = &tuning->shapes[i];
-        if (t->size == s->size && t->in_channels == s->in_channels &&
-            t->out_channels == s->out_channels)
-            return true;
-    }
-    return false;
-}
-
-int model_tuning_take(const struct model_config *config, const char *text,
-                      struct model_tuning *tuning, struct error *e)
-{
-    struct model_tuning self;
-
-    model_tuning_list(config, &self);
-    if (model_tuning_from_text(text, tuning))
-        return error_set(e, ERR_INVALID, "model.winograd_tiles cannot be read");
-    for (int i = 0; i < self.count; i++) {
-        const struct tuned_shape *s = &self.shapes[i];
-        if (!autotune_has_shape(tuning, s))
-            return error_set(e, ERR_INVALID,
-                             "model.winograd_tiles does not name the convolution %dx%d-%d of this "
-                             "network: take the words from the provenance of a run of it",
-                             s->size, s->in_channels, s->out_channels);
-    }
-    for (int i = 0; i < tuning->count; i++) {
-        const struct tuned_shape *s = &tuning->shapes[i];
-        if (!autotune_has_shape(&self, s))
-            return error_set(e, ERR_INVALID,
-                             "model.winograd_tiles names the convolution %dx%d-%d, which this "
-                             "network does not compute so",
-                             s->size, s->in_channels, s->out_channels);
-    }
-    return 0;
-}
-
-int model_tuning_from_text(const char *text, struct model_tuning *tuning)
-{
-    struct model_tuning t = {0};
-    int m[CONV_DIRECTIONS], length;
-
-    while (*text) {
-        struct tuned_shape *s = &t.shapes[t.count];
-        if (t.count == TUNED_SHAPES_MAX ||
-            sscanf(text, "%dx%d-%d:%d/%d/%d%n", &s->size, &s->in_channels, &s->out_channels,
-                   &m[CONV_FORWARD], &m[CONV_DATA], &m[CONV_WEIGHTS], &length) != 6)
-            return -1;
-        for (int i = 0; i < CONV_DIRECTIONS; i++) {
-            if (m[i] != CONV_NO_WINOGRAD && m[i] != CONV_WINOGRAD_2 && m[i] != CONV_WINOGRAD_4)
-                return -1;
-            s->winograd[i] = (enum conv_winograd)m[i];
-        }
-        s->groups = 1;
-        t.count++;
-        text += length;
-        if (*text && *text++ != ' ')
-            return -1;
-    }
-    *tuning = t;
-    return 0;
 }

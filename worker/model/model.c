@@ -8,7 +8,7 @@
 #include "common/xalloc.h"
 #include "worker/kernels/gemm.h"
 #include "worker/layers/conv_grouped.h"
-#include "worker/model/autotune.h"
+#include "worker/model/tuning.h"
 #include "worker/model/cnn.h"
 #include "worker/model/precision.h"
 #include "worker/model/units.h"

@@ -29,11 +29,10 @@ struct model_config {
                            an image's gradients do not depend on the others: for exact tests */
     bool zero_init_residual;
     double label_smoothing;
-    enum job_gemm gemm;           /* 0: auto */
-    enum job_precision precision; /* 0: fp32 */
-    bool bf16_images;             /* with precision bf16: images are bf16 too */
-    const struct model_tuning
-        *tuning; /* autotune.h; NULL: no Winograd. Read by model_create only */
+    enum job_gemm gemm;                /* 0: auto */
+    enum job_precision precision;      /* 0: fp32 */
+    bool bf16_images;                  /* with precision bf16: images are bf16 too */
+    const struct model_tuning *tuning; /* tuning.h; NULL: no Winograd. Read by model_create only */
 };
 
 static inline struct arch_shape model_shape(const struct model_config *c)

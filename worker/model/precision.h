@@ -21,9 +21,10 @@ struct precision_backward {
 };
 
 struct precision_ops {
-    size_t bytes;     /* of a number */
+    size_t bytes;           /* of a number */
+    double winograd_margin; /* part of the direct convolution's time that Winograd may take */
     bool shares_rows; /* passes give each thread one range of whole rows, instead of pieces of rows
-                         and channels: another order of sums */
+                   and channels: another order of sums */
     void (*to_floats)(const void *from, size_t n, float *to);
 
     /* a thread's part of a convolution of m->n images; the caller waits for the other threads */

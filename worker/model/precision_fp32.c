@@ -65,6 +65,7 @@ static int fp32_allocate(struct model *m, struct error *e)
 
 const struct precision_ops precision_fp32 = {
     .bytes = sizeof(float),
+    .winograd_margin = 0.9, /* its rounding errors are larger */
     .to_floats = fp32_to_floats,
     .forward = fp32_forward,
     .backward = fp32_backward,

@@ -6,7 +6,7 @@
 
 #include "common/xalloc.h"
 #include "worker/layers/conv_grouped.h"
-#include "worker/model/autotune.h"
+#include "worker/model/tuning.h"
 #include "worker/team/dry_run.h"
 #include "worker/team/memory.h"
 

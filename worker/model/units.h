@@ -98,7 +98,7 @@ struct model {
     struct thread_accumulator *accumulators; /* [parallel_lanes(threads)] */
     float **own;                             /* [threads]: a thread's memory for convolutions */
     float *team;                             /* memory of the team for convolutions */
-    size_t team_floats, own_floats;          /* of both, with fp32 */
+    size_t team_floats, own_floats;          /* of both */
     float **dw; /* [threads], with bf16: partial weight gradients of all but the first */
     size_t memory_bytes;
 

@@ -15,7 +15,7 @@
 #include "common/digest.h"
 #include "common/error.h"
 #include "common/job/job_spec.h"
-#include "worker/model/autotune.h"
+#include "worker/model/tuning.h"
 
 struct evaluation {
     double top1, top5; /* fractions of all images */

@@ -16,6 +16,7 @@
 #include "common/system/placement.h"
 #include "worker/kernels/bf16.h"
 #include "worker/kernels/gemm.h"
+#include "worker/model/autotune.h"
 #include "worker/model/init.h"
 #include "worker/model/weights.h"
 #include "worker/run.h"
@@ -225,8 +226,7 @@ static int start_choose_convolutions(struct run *r, const struct model_config *c
     const char *tiles = r->spec->model.winograd_tiles;
     char problem[256] = "";
 
-    bool winograd = r->spec->model.winograd && r->spec->model.gemm != JOB_GEMM_OPENBLAS &&
-                    r->spec->precision == JOB_PRECISION_FP32;
+    bool winograd = r->spec->model.winograd && r->spec->model.gemm != JOB_GEMM_OPENBLAS;
 
     if (r->resumes && winograd)
         r->tuning = r->from.tuning;

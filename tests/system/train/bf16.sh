@@ -37,6 +37,16 @@ is "$(weights resumed)" "$(weights whole)" "ends with the same bits"
 jq '.loss_scale = 1024' "$work/train.json" >"$work/scaled.json"
 ok "the same with loss_scale 1024" train_worker scaled scaled
 is "$(weights scaled)" "$(weights whole)" "ends with the same bits"
+tiles=$(event whole 'select(.type == "run_start").winograd')
+like "$tiles" '^8x64-32:[024]/[024]/[024] 8x32-64:' "run_start names the way of each 3x3 of stride 1"
+tiles=$(sed 's|:[^ ]*|:4/2/4|g' <<<"$tiles")
+jq --arg tiles "$tiles" '.model.winograd_tiles = $tiles' "$work/train.json" >"$work/tiles.json"
+ok "the same with all of these by Winograd" train_worker tiles tiles
+is "$(event tiles 'select(.type == "run_start").winograd')" "$tiles" "as its run_start says"
+mkdir -p "$work/tiles-resumed/checkpoints"
+cp -r "$work/tiles/checkpoints/step-00000002" "$work/tiles-resumed/checkpoints/"
+ok "the same from its checkpoint of step 2" train_worker tiles-resumed train --resume "$work/tiles-resumed/checkpoints/step-00000002"
+is "$(weights tiles-resumed)" "$(weights tiles)" "ends with the same bits, though its job does not name them"
 for precision in bf16 fp32; do
     cat >"$work/$precision.json" <<END
 {"mode": "eval", "precision": "$precision", "data": {"eval": "synthetic", "eval_images": 64}, "eval": {"batch": 16},

@@ -29,6 +29,7 @@ step "basic blocks by tiles of 4x4, tiles of their own" --arch resnet18 --image-
 step "basic blocks by tiles of 2x2" --arch resnet18 --image-size 32 --small-stem --batch 2 --winograd 2
 step "groups" --stages 2 --width 1 --arch resnext50_32x4d --image-size 32 --batch 3 --no-winograd
 step "two steps of one image" --steps 1 --arch resnet18 --image-size 32 --batch 1 --no-winograd
-step "bf16" --stages 2 --width 0.5 --arch resnet18 --image-size 32 --batch 2 --bf16
+step "bf16, direct" --stages 2 --width 0.5 --arch resnet18 --image-size 32 --batch 2 --bf16 --no-winograd
+step "bf16 by tiles of 4x4" --stages 2 --width 0.5 --arch resnet18 --image-size 32 --batch 2 --bf16 --winograd 4
 step "an evaluation" --arch resnet18 --image-size 64 --batch 5 --winograd 4 --eval
 done_testing

@@ -1,5 +1,6 @@
 #include "tests/reference/reference.h"
 #include "tests/unit/worker/compare.h"
+#include "worker/kernels/bf16.h"
 #include "worker/kernels/winograd.h"
 
 enum { CHANNELS = 3 * 16, LD = CHANNELS + 5 }; /* multiples of any vector */
@@ -14,15 +15,29 @@ static const struct winograd_tile tiles[] = {
 
 enum { TILES = sizeof tiles / sizeof tiles[0] };
 
-/* `side`^2 pixels of CHANNELS floats, in reverse order; NULL where a tile has none. */
-static float **pixels_of(struct winograd_tile t, int side, float *floats)
+/* `side`^2 pixels of CHANNELS numbers, in reverse order; NULL where a tile has none. */
+static void *const *pixels_of(struct winograd_tile t, int side, void *numbers, size_t bytes)
 {
-    static float *pixels[WINOGRAD_POSITIONS_MAX];
+    static void *pixels[WINOGRAD_POSITIONS_MAX];
     for (int i = 0; i < side * side; i++)
         pixels[i] = i / side < side - (t.m - t.rows) && i % side < side - (t.m - t.columns)
-                        ? floats + (side * side - 1 - i) * CHANNELS
+                        ? (char *)numbers + (size_t)(side * side - 1 - i) * CHANNELS * bytes
                         : NULL;
     return pixels;
+}
+
+static float *const *floats_of(struct winograd_tile t, int side, float *floats)
+{
+    return (float *const *)pixels_of(t, side, floats, sizeof *floats);
+}
+
+/* Rounds x (n) to numbers that bf16 has; returns these as such. */
+static bf16 *rounded(float *x, size_t n)
+{
+    bf16 *y = malloc(n * sizeof *y);
+    bf16_from_floats(x, n, y);
+    bf16_to_floats(y, n, x);
+    return y;
 }
 
 Test(winograd, inputs_equal_the_matrices)
@@ -32,29 +47,48 @@ Test(winograd, inputs_equal_the_matrices)
         int n = winograd_positions(t.m);
         float *x = noise((size_t)n * CHANNELS, 1), *v = noise((size_t)n * LD, 2);
         float *want = copy_of(v, (size_t)n * LD);
-        const float *const *pixels = (const float *const *)pixels_of(t, t.m + 2, x);
-        winograd_input(t, pixels, CHANNELS, v, LD);
+        bf16 *half = rounded(x, (size_t)n * CHANNELS);
+        const float *const *pixels = (const float *const *)floats_of(t, t.m + 2, x);
+        winograd_input(t, (const void *const *)pixels, CHANNELS, v, LD);
         winograd_input_reference(t, pixels, CHANNELS, want, LD);
         assert_close(v, want, (size_t)n * LD, 1e-6, "inputs of %dx%d", t.rows, t.columns);
+        memset(v, 0xff, CHANNELS * sizeof *v);
+        winograd_bf16_input(t, (const void *const *)pixels_of(t, t.m + 2, half, sizeof *half),
+                            CHANNELS, v, LD);
+        assert_close(v, want, (size_t)n * LD, 1e-6, "inputs of %dx%d, bf16", t.rows, t.columns);
+        free(half);
         free(x);
         free(v);
         free(want);
     }
 }
 
+/* Half a unit of the last of 8 bits. */
+static void assert_rounded(const bf16 *have, const float *want, size_t n, struct winograd_tile t)
+{
+    for (size_t i = 0; i < n; i++)
+        cr_assert_float_eq(bf16_to_float(have[i]), want[i], 0x1.01p-8 * fabsf(want[i]) + 1e-5,
+                           "%dx%d: %zu is %g, not %g", t.rows, t.columns, i,
+                           (double)bf16_to_float(have[i]), (double)want[i]);
+}
+
 Test(winograd, outputs_equal_the_matrices)
 {
     for (int i = 0; i < 2 * TILES; i++) {
         struct winograd_tile t = tiles[i / 2];
-        int n = winograd_positions(t.m), outputs = t.m * t.m;
-        float *v = noise((size_t)n * LD, 1), *z = noise((size_t)outputs * CHANNELS, 2);
-        float *want = copy_of(z, (size_t)outputs * CHANNELS);
-        winograd_output(t, v, LD, CHANNELS, pixels_of(t, t.m, z), i % 2);
-        winograd_output_reference(t, v, LD, CHANNELS, pixels_of(t, t.m, want), i % 2);
-        assert_close(z, want, (size_t)outputs * CHANNELS, 1e-6, "outputs of %dx%d", t.rows,
-                     t.columns);
+        int n = winograd_positions(t.m);
+        size_t outputs = (size_t)(t.m * t.m) * CHANNELS;
+        float *v = noise((size_t)n * LD, 1), *z = noise(outputs, 2);
+        bf16 *half = rounded(z, outputs);
+        float *want = copy_of(z, outputs);
+        winograd_output(t, v, LD, CHANNELS, (void *const *)floats_of(t, t.m, z), i % 2);
+        winograd_output_reference(t, v, LD, CHANNELS, floats_of(t, t.m, want), i % 2);
+        assert_close(z, want, outputs, 1e-6, "outputs of %dx%d", t.rows, t.columns);
+        winograd_bf16_output(t, v, LD, CHANNELS, pixels_of(t, t.m, half, sizeof *half), i % 2);
+        assert_rounded(half, want, outputs, t);
         free(v);
         free(z);
+        free(half);
         free(want);
     }
 }
@@ -66,10 +100,17 @@ Test(winograd, output_gradients_equal_the_matrices)
         int n = winograd_positions(t.m);
         float *dz = noise((size_t)(t.m * t.m) * CHANNELS, 1), *v = noise((size_t)n * LD, 2);
         float *want = copy_of(v, (size_t)n * LD);
-        const float *const *pixels = (const float *const *)pixels_of(t, t.m, dz);
-        winograd_output_gradient(t, pixels, CHANNELS, v, LD);
+        bf16 *half = rounded(dz, (size_t)(t.m * t.m) * CHANNELS);
+        const float *const *pixels = (const float *const *)floats_of(t, t.m, dz);
+        winograd_output_gradient(t, (const void *const *)pixels, CHANNELS, v, LD);
         winograd_output_gradient_reference(t, pixels, CHANNELS, want, LD);
         assert_close(v, want, (size_t)n * LD, 1e-6, "output gradients of %dx%d", t.rows, t.columns);
+        memset(v, 0xff, CHANNELS * sizeof *v);
+        winograd_bf16_output_gradient(t, (const void *const *)pixels_of(t, t.m, half, sizeof *half),
+                                      CHANNELS, v, LD);
+        assert_close(v, want, (size_t)n * LD, 1e-6, "output gradients of %dx%d, bf16", t.rows,
+                     t.columns);
+        free(half);
         free(dz);
         free(v);
         free(want);
