@@ -142,8 +142,8 @@ is "$(grep -c "$work" /proc/mounts)" 0 "nothing stays mounted"
 (cd "$work" && exec env PYTHON3="$work/python3" top_builddir="$work/build" tree/tests/bench/run --peer "$folder" --modes contiguous \
     --torch "train resnet18 224 32") >"$work/said" 2>&1 &
 run=$!
-inside() {
-    pgrep -f "^(/usr/bin/)?sh .*python3 tests/bench/peer.py train resnet18" >/dev/null
+inside() { # the script that is its python3, not the shell that starts it
+    pgrep -f "^(/usr)?(/bin/)?sh (/usr)?/bin/python3 tests/bench/peer.py train resnet18" >/dev/null
 }
 ended() {
     ! kill -0 $run 2>/dev/null
