@@ -175,27 +175,31 @@ static struct fetch *tile_gemm_fetch_rows(struct fetch *to, const float *a, size
 /* Steps from which fetching C pays: a product of fewer takes no longer than the list. */
 enum { FETCH_K = 64 };
 
+/* Rows of B that the next panel is made of. */
+struct later {
+    const float *at;
+    size_t ld, rows, columns;
+};
+
 /* All rows of C for one block of a panel, in groups of nearly equal size so that none is tiny.
- * Meanwhile fetches the next rows of C (and of A, if fetch), and the rows of B for the next panel
- * (later, or NULL). */
+ * Meanwhile fetches the next rows of C (and of A, if fetch), and `later`. */
 static void tile_gemm_run_rows(size_t m, const float *a, size_t lda, bool by_k, bool fetch,
                                const float *panel, size_t k, float *c, size_t ldc, bool add,
-                               const float *later, size_t later_ld)
+                               struct later later)
 {
     micro_kernel *const *kernels = by_k ? by_columns : by_rows;
     size_t shares = (m + TILE_ROWS - 1) / TILE_ROWS;
 
     for (size_t s = 0, row = 0; s < shares; s++) {
         size_t end = m * (s + 1) / shares, next = s + 1 < shares ? m * (s + 2) / shares - end : 0;
-        size_t from = k * s / shares, to = k * (s + 1) / shares;
+        size_t from = later.rows * s / shares, to = later.rows * (s + 1) / shares;
         struct fetch list[FETCHES_MAX], *last = list;
         if (fetch)
             last = tile_gemm_fetch_rows(last, a + end * lda, lda, next, k);
         if (k >= FETCH_K)
             last = tile_gemm_fetch_rows(last, c + end * ldc, ldc, next, TILE_COLUMNS);
-        if (later)
-            last = tile_gemm_fetch_rows(last, later + from * later_ld, later_ld, to - from,
-                                        TILE_COLUMNS);
+        last = tile_gemm_fetch_rows(last, later.at + from * later.ld, later.ld, to - from,
+                                    later.columns);
         *last = (struct fetch){panel, k + 1};
         kernels[end - row](a + (by_k ? row : row * lda), lda, panel, k, c + row * ldc, ldc, add,
                            list);
@@ -208,6 +212,19 @@ static void tile_gemm_copy_rows(size_t m, const float *a, size_t lda, size_t k, 
 {
     for (size_t i = 0; i < m; i++)
         memcpy(to + i * COPY_LD, a + i * lda, k * sizeof *to);
+}
+
+/* For columns j, or for the first columns of the next block of k; no rows if there is none. */
+static struct later tile_gemm_later(const struct tile_matrix *b, size_t k0, size_t k, size_t n,
+                                    size_t j, bool more)
+{
+    size_t row = j < n ? k0 : k0 + k, column = j < n ? j : 0;
+
+    if (b->packed || (j >= n && !more))
+        return (struct later){.at = b->data};
+    if (b->transposed)
+        return (struct later){b->data + column * b->ld + row, b->ld, TILE_COLUMNS, k};
+    return (struct later){b->data + row * b->ld + column, b->ld, k, TILE_COLUMNS};
 }
 
 /* One block of k for all columns of C; A at its first column (or row, by_k). more: another block of
@@ -224,12 +241,8 @@ ISA_INLINE void run_block(size_t m, size_t n, size_t k0, size_t k, const float *
             tile_gemm_make_panel(b, k0, k, j, block);
             panel = block;
         }
-        const float *later = NULL;
-        if (by_k && !b->packed && !b->transposed)
-            later = j + TILE_COLUMNS < n ? b->data + k0 * b->ld + j + TILE_COLUMNS
-                    : more               ? b->data + (k0 + k) * b->ld
-                                         : NULL;
-        tile_gemm_run_rows(m, a, lda, by_k, !by_k && !j, panel, k, c + j, ldc, add, later, b->ld);
+        tile_gemm_run_rows(m, a, lda, by_k, !by_k && !j, panel, k, c + j, ldc, add,
+                           tile_gemm_later(b, k0, k, n, j + TILE_COLUMNS, more));
     }
 }
 
@@ -296,7 +309,7 @@ static void gemm_by_rows(size_t m, size_t n, size_t k, const float *a, size_t ld
             if (collide)
                 tile_gemm_copy_rows(rows, block, lda, length, copy);
             run_block(rows, n, k0, length, collide ? copy : block, collide ? COPY_LD : lda, false,
-                      b, c + row * ldc, ldc, add || k0, false);
+                      b, c + row * ldc, ldc, add || k0, k0 + BLOCK_K < k);
         }
 }
 
