@@ -30,9 +30,10 @@ struct convert_options {
     const char *from; /* imagenet, folder, idx or cifar */
     const char *in, *out;
     const char *classes_file; /* NULL: not given */
-    int pad;     /* idx, cifar: width of the black border around each image, in pixels */
-    int resize;  /* length of the short side of larger images; 0: do not resize */
-    int quality; /* of resized JPEGs */
+    int pad;       /* idx, cifar: width of the black border around each image, in pixels */
+    int resize;    /* length of the short side of larger images; 0: do not resize */
+    int quality;   /* of encoded JPEGs; 0: none is encoded for its size */
+    bool reencode; /* smaller images too */
     int threads;
     int shards;
     int eval_shards; /* 0: an eighth of shards, at least 1 */
@@ -142,7 +143,7 @@ static int convert_write_shard(void *context, void *maker, int64_t i, struct err
 static int convert_begin_thread(void *context, void **scratch, struct error *e)
 {
     const struct convert_options *o = ((struct job *)context)->options;
-    struct picture_options picture = {o->resize, o->quality};
+    struct picture_options picture = {o->resize, o->quality, o->reencode};
     return picture_maker_create(&picture, (struct picture_maker **)scratch, e);
 }
 
@@ -180,11 +181,11 @@ static json_t *convert_settings(const struct job *job)
     char identity[17];
 
     snprintf(identity, sizeof identity, "%016" PRIx64, job->source->identity);
-    return json_pack("{s:i, s:s, s:I, s:i, s:i, s:i, s:i, s:i, s:s}", "format", MANIFEST_FORMAT,
-                     "from", o->from, "seed", (json_int_t)o->seed, "shards",
+    return json_pack("{s:i, s:s, s:I, s:i, s:i, s:i, s:i, s:i, s:b, s:s}", "format",
+                     MANIFEST_FORMAT, "from", o->from, "seed", (json_int_t)o->seed, "shards",
                      job->shards[DATASET_TRAIN], "eval-shards", job->shards[DATASET_EVAL], "pad",
-                     o->pad, "resize", o->resize, "quality", o->resize ? o->quality : 0, "input",
-                     identity);
+                     o->pad, "max-side", o->resize, "quality", o->quality, "reencode", o->reencode,
+                     "input", identity);
 }
 
 static int convert_settle_shard(const struct place *p, struct error *e)
@@ -237,9 +238,9 @@ static int convert_write_manifest(const struct job *job, const char *path, struc
 {
     const struct convert_options *o = job->options;
     json_t *manifest =
-        json_pack("{s:s, s:i, s:s, s:I, s:i, s:i, s:i}", "tool", "train-prep " PACKAGE_VERSION,
+        json_pack("{s:s, s:i, s:s, s:I, s:i, s:i, s:i, s:b}", "tool", "train-prep " PACKAGE_VERSION,
                   "format", MANIFEST_FORMAT, "source", o->from, "seed", (json_int_t)o->seed, "pad",
-                  o->pad, "resize", o->resize, "quality", o->resize ? o->quality : 0);
+                  o->pad, "resize", o->resize, "quality", o->quality, "reencode", o->reencode);
 
     int rc = convert_describe_classes(&job->source->classes, manifest, e);
     for (enum dataset_role role = DATASET_TRAIN; role <= DATASET_EVAL && rc == 0; role++)
@@ -423,6 +424,7 @@ static int convert_run(const struct convert_options *o, struct error *e)
 
 #define IMAGENET_SHARDS 1024 /* as in imagenet_to_gcs.py; the validation gets an eighth, 128 */
 #define SHARDS_MAX      99999
+#define QUALITY         95
 
 #define AT(field) offsetof(struct convert_options, field)
 
@@ -443,10 +445,14 @@ static const struct command_option convert_table[] = {
      .help = "seed of the shuffle (default: 1)"},
     {.name = "threads", .value = "N", .kind = OPTION_INT, .offset = AT(threads), .min = 1, .max = PARALLEL_THREADS_MAX,
      .help = "shards to write in parallel (default: one per core)"},
-    {.name = "resize", .value = "N", .kind = OPTION_INT, .offset = AT(resize), .min = 16, .max = 10000,
+    {.name = "max-side", .value = "N", .kind = OPTION_INT, .offset = AT(resize), .min = 16, .max = 10000,
      .help = "reduce the short side of larger images to N pixels (default: keep the size)"},
+    {.name = "resize", .value = "N", .kind = OPTION_INT, .offset = AT(resize), .min = 16, .max = 10000,
+     .help = "the same as --max-side"},
     {.name = "quality", .value = "Q", .kind = OPTION_INT, .offset = AT(quality), .min = 1, .max = 100,
-     .help = "quality of resized JPEGs, 1 to 100 (default: 95)"},
+     .help = "quality of the JPEGs that --max-side and --reencode make, 1 to 100 (default: 95)"},
+    {.name = "reencode", .kind = OPTION_FLAG, .offset = AT(reencode),
+     .help = "encode all images at this quality, except those that would become larger files"},
     {.name = "classes", .value = "FILE", .kind = OPTION_TEXT, .offset = AT(classes_file),
      .help = "names of the classes, one per line (idx; default: 0, 1, ...)"},
     {.name = "pad", .value = "N", .kind = OPTION_INT, .offset = AT(pad), .max = 1000,
@@ -467,6 +473,12 @@ static int convert_check_options(void *fields, struct error *e)
         o->shards = IMAGENET_SHARDS;
     if (!o->shards)
         return error_set(e, ERR_USAGE, "--shards is missing");
+    if (!o->resize && !o->reencode && o->quality)
+        return error_set(e, ERR_USAGE,
+                         "--quality is of the images that --max-side or --reencode encode; give "
+                         "one of them");
+    if ((o->resize || o->reencode) && !o->quality)
+        o->quality = QUALITY;
     if (!o->threads)
         o->threads = parallel_default_threads();
     return 0;
@@ -482,7 +494,7 @@ static int convert_command_run(int argc, char **argv, struct error *e)
                "imagenet_to_gcs, shuffled by seed. The same input and seed give the same bytes.",
         .check = convert_check_options,
     };
-    struct convert_options o = {.seed = 1, .quality = 95};
+    struct convert_options o = {.seed = 1};
 
     int rc = command_line_read(&line, argc, argv, &o);
     return rc >= 0 ? rc : convert_run(&o, e);

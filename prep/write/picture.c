@@ -112,7 +112,8 @@ static int picture_shrink(struct picture_maker *m, struct jpeg_pixels *pixels, i
 static int picture_encode_pixels(struct picture_maker *m, struct jpeg_pixels pixels,
                                  struct tf_example *x, struct error *e)
 {
-    int width, height, quality = ENCODE_QUALITY_BEST, rc = 0;
+    int quality = m->options.reencode ? m->options.quality : ENCODE_QUALITY_BEST;
+    int width, height, rc = 0;
 
     if (picture_resampled_size(&pixels, m->options.resize, &width, &height)) {
         quality = m->options.quality;
@@ -158,10 +159,18 @@ static int picture_make_from_jpeg(struct picture_maker *m, const struct source_i
         return rc;
     pixels.width = info.width;
     pixels.height = info.height;
-    if (info.channels != 4 && !picture_resampled_size(&pixels, m->options.resize, &width, &height))
+    bool same_size =
+        info.channels != 4 && !picture_resampled_size(&pixels, m->options.resize, &width, &height);
+    if (same_size && !m->options.reencode)
         return picture_keep(m, in, &info, x, e);
     rc = jpeg_decode(m->decoder, in->file, in->file_bytes, &pixels, e);
-    return rc ? rc : picture_encode_pixels(m, pixels, x, e);
+    if (rc == 0)
+        rc = picture_encode_pixels(m, pixels, x, e);
+    if (rc == 0 && same_size && x->jpeg_bytes >= in->file_bytes) {
+        x->jpeg = in->file;
+        x->jpeg_bytes = in->file_bytes;
+    }
+    return rc;
 }
 
 int picture_make(struct picture_maker *m, const struct source_image *in, struct tf_example *x,

@@ -1,13 +1,15 @@
 /* Makes the JPEG of a record. JPEGs are copied unchanged, except CMYK ones and PNGs, as in
- * imagenet_to_gcs.py (one PNG in ImageNet is named .JPEG), and larger ones if requested. */
+ * imagenet_to_gcs.py (one PNG in ImageNet is named .JPEG), and larger ones if requested. What is
+ * encoded has no metadata (EXIF, ICC profile): training ignores it, orientation included. */
 #pragma once
 
 #include "common/dataset/tf_example.h"
 #include "prep/source/source.h"
 
 struct picture_options {
-    int resize;  /* reduce a longer short side to this many pixels; 0: never */
-    int quality; /* of resized JPEGs, 1..100; images that only change their format get 100 */
+    int resize;    /* reduce a longer short side to this many pixels; 0: never */
+    int quality;   /* of resized JPEGs, 1..100; images that only change their format get 100 */
+    bool reencode; /* all get this quality, except JPEGs that would not become smaller */
 };
 
 /* Not thread-safe; each thread needs its own. */
