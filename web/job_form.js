@@ -15,7 +15,7 @@ const BASIC = { "/data/train": "A folder of TFRecord shards, or of a folder of i
 // Labels of keys whose last word is not descriptive.
 const LABELS = {
   "reproduces": "Reproduces job", "model.arch": "Network", "model.width": "Width factor", "model.stem": "First layers", "model.init": "Initial weights", "model.bn_decay": "Batch norm decay",
-  "model.zero_init_residual": "Zero-initialise residual blocks", "model.winograd": "Winograd convolutions", "model.gemm": "Matrix products", "data.train": "Training data", "data.eval": "Evaluation data",
+  "model.bn_init": "Initial batch norm weights", "model.zero_init_residual": "Zero-initialise residual blocks", "model.winograd": "Winograd convolutions", "model.gemm": "Matrix products", "data.train": "Training data", "data.eval": "Evaluation data",
   "data.train_images": "Training images", "data.eval_images": "Evaluation images", "data.preprocess": "Preprocessing", "data.augment": "Augmentation", "data.random_crop": "Random crops",
   "data.random_flip": "Random flips", "data.locality": "Location of the data", "data.mixup": "MixUp", "cluster.bind": "Binding to cores", "cluster.smt": "Use hardware threads",
   "cluster.interface": "Network interface", "cluster.ssh_port": "SSH port", "cluster.partition": "Slurm partition", "cluster.account": "Slurm account", "cluster.constraint": "Slurm constraint",
@@ -27,7 +27,7 @@ const LABELS = {
   "checkpoint.every_epochs": "Epochs between checkpoints", "checkpoint.every_steps": "Steps between checkpoints", "checkpoint.keep": "Checkpoints to keep", "checkpoint.disable": "No checkpoints",
   "comm.fusion_bytes": "Bucket size", "comm.overlap": "Overlap with the backward pass", "comm.core": "Core for communication", "comm.dtype": "Number format of gradients", "profile.steps": "Steps to trace",
   "log.every_seconds": "Seconds between log lines", "log.every_steps": "Steps between log lines", "tensorboard.every_steps": "Steps between summaries", "restart.max": "Maximum restarts",
-  "restart.on_fewer_nodes": "With fewer nodes", "notify": "Notifications",
+  "restart.on_fewer_nodes": "With fewer nodes", "notify": "Notifications", "loss": "Loss function",
 };
 const labelOf = (field) => LABELS[keyWords(field.pointer)] ?? field.key[0].toUpperCase() + field.key.slice(1).replaceAll("_", " ");
 

@@ -11,6 +11,7 @@
 #include "common/xalloc.h"
 #include "worker/data/loader.h"
 #include "worker/ema.h"
+#include "worker/kernels/softmax_loss.h"
 #include "worker/model/forward_backward.h"
 #include "worker/provenance/provenance.h"
 #include "worker/save/predictions.h"
@@ -42,17 +43,8 @@ static int evaluate_rank_of_label(const float *logits, int classes, int label)
     return better;
 }
 
-static double evaluate_cross_entropy(const float *logits, int classes, int label)
-{
-    double largest = logits[0], sum = 0;
-    for (int c = 1; c < classes; c++)
-        largest = fmax(largest, logits[c]);
-    for (int c = 0; c < classes; c++)
-        sum += exp(logits[c] - largest);
-    return largest + log(sum) - logits[label];
-}
-
-static void evaluate_tally_image(struct tally *t, const float *logits, int classes, int label)
+static void evaluate_tally_image(struct tally *t, enum job_loss loss, const float *logits,
+                                 int classes, int label)
 {
     t->images++;
     if (label < 0) { /* did not decode */
@@ -66,7 +58,7 @@ static void evaluate_tally_image(struct tally *t, const float *logits, int class
     int better = evaluate_rank_of_label(logits, classes, label);
     t->top1 += better == 0;
     t->top5 += better < 5;
-    t->loss += evaluate_cross_entropy(logits, classes, label);
+    t->loss += softmax_loss_of(loss, logits, classes, label);
 }
 
 /* Call after the first evaluation. Collective. */
@@ -236,7 +228,7 @@ static int evaluate_batches(struct run *r, struct loader *loader, int64_t step,
             if (b.labels[i] >= 0)
                 labels[b.labels[i]]++;
         for (int i = 0; i < b.n; i++)
-            evaluate_tally_image(t, logits + (size_t)i * classes, classes, b.labels[i]);
+            evaluate_tally_image(t, s->loss, logits + (size_t)i * classes, classes, b.labels[i]);
         status = predictions_add(predictions, &b, logits, classes, e);
         if (!status)
             status = evaluate_report_progress(r, mine, batches, step, e);

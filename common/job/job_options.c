@@ -75,6 +75,9 @@ static const struct job_option options[] = {
           "directory, whose newest complete checkpoint is used; null: random weights.")},
     {"/model/bn_decay", JOB_OPTION_NUMBER, AT(model.bn_decay), DEFAULT("0.95"), RANGE(0, 1), BELOW,
      HELP("Decay of batch norm's running statistics per step (1 - PyTorch's momentum).")},
+    {"/model/bn_init", CHOICE("ones", "uniform"), AT(model.bn_init), DEFAULT("\"ones\""),
+     HELP("Initial weights of batch norm: 1, or random numbers between 0 and 1 (as MosaicML's ResNet recipes; they set "
+          "model.zero_init_residual to false, which otherwise decides for the last batch norm of each block).")},
     {"/model/zero_init_residual", JOB_OPTION_BOOLEAN, AT(model.zero_init_residual), DEFAULT("true"),
      HELP("Initialise the last batch norm of each block with 0, so that each block starts as the identity.")},
     {"/model/winograd", JOB_OPTION_BOOLEAN, AT(model.winograd), DEFAULT("true"),
@@ -209,6 +212,10 @@ static const struct job_option options[] = {
      HELP("Number format of activations, their gradients and the inputs of convolutions. With bf16, sums, batch norm statistics, the "
           "classifier, weights, their gradients and checkpoints remain fp32. bf16 is fast with AMX or AVX512_BF16; other processors "
           "emulate it, no faster than fp32. cnn needs fp32.")},
+    {"/loss", CHOICE("cross_entropy", "bce"), AT(loss), DEFAULT("\"cross_entropy\""),
+     HELP("Loss of an image: cross_entropy of the softmax, or bce, the sum over all classes of the binary cross entropy of each output's "
+          "sigmoid, as in MosaicML's and timm's recipes. With bce the classifier's bias starts at -log(model.classes), so that "
+          "each class begins with a probability of about 1 / model.classes. Evaluations report the same loss, without label smoothing.")},
     {"/loss_scale", JOB_OPTION_NUMBER, AT(loss_scale), DEFAULT("1"), RANGE(0, 16777216), ABOVE,
      HELP("Factor for the loss before the backward pass, removed from the gradients before they are used. Not needed, since bf16 has the "
           "range of fp32; powers of two do not change the result. Only with precision bf16.")},

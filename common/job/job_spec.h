@@ -11,6 +11,8 @@
 #include "common/notify/rule.h"
 
 enum job_mode { JOB_MODE_TRAIN, JOB_MODE_EVAL };
+enum job_loss { JOB_LOSS_CROSS_ENTROPY, JOB_LOSS_BCE };
+enum job_bn_init { JOB_BN_ONES, JOB_BN_UNIFORM };
 enum job_stem { JOB_STEM_IMAGENET, JOB_STEM_SMALL };
 enum job_gemm { JOB_GEMM_AUTO, JOB_GEMM_OPENBLAS, JOB_GEMM_OWN };
 enum job_preprocess {
@@ -78,6 +80,7 @@ struct job_spec {
         double dropout; /* rate of the dropout before the classifier; 0: off */
         char *init;     /* .safetensors file */
         double bn_decay;
+        enum job_bn_init bn_init;
         bool zero_init_residual;
         bool winograd;
         char *winograd_tiles; /* in the form of JOB_TEXT_TILES; NULL: measured */
@@ -131,6 +134,7 @@ struct job_spec {
     int64_t steps;
     int64_t seed;
     enum job_precision precision;
+    enum job_loss loss;
     double loss_scale;
     struct {
         double base;

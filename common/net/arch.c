@@ -31,7 +31,7 @@ static const struct {
     {"/data/augment",     "false"    },
 };
 
-static const char *const residual_keys[] = {"/model/stem", "/model/bn_decay",
+static const char *const residual_keys[] = {"/model/stem", "/model/bn_decay", "/model/bn_init",
                                             "/model/zero_init_residual", "/model/winograd"};
 
 #define ARCH_COUNT (sizeof archs / sizeof archs[0])

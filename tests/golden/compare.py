@@ -85,6 +85,15 @@ def worst_of(ours, theirs, chosen, start=None):
     return max((distance(way(ours, n), way(theirs, n)), n) for n in names)
 
 
+def binary_cross_entropy(smoothing):
+    """Summed over the classes, averaged over the images: Composer's binary_cross_entropy_with_logits."""
+    def loss(scores, labels):
+        classes = scores.shape[1]
+        target = torch.nn.functional.one_hot(labels, classes) * (1 - smoothing) + smoothing / classes
+        return torch.nn.functional.binary_cross_entropy_with_logits(scores, target, reduction="sum") / len(labels)
+    return loss
+
+
 def torch_steps(model, batches, letters):
     """The losses of the steps that engine_driver train does with these options."""
     bn = {id(p) for m in model.modules() if isinstance(m, torch.nn.BatchNorm2d) for p in m.parameters()}
@@ -94,7 +103,8 @@ def torch_steps(model, batches, letters):
         {"params": [p for p in model.parameters() if id(p) in bn], "weight_decay": decay if "d" in letters else 0},
     ]
     optimizer = torch.optim.SGD(groups, lr=0.0005, momentum=0.9, nesterov="n" in letters)
-    criterion = torch.nn.CrossEntropyLoss(label_smoothing=0.1 if "s" in letters else 0)
+    smoothing = 0.1 if "s" in letters else 0
+    criterion = binary_cross_entropy(smoothing) if "e" in letters else torch.nn.CrossEntropyLoss(label_smoothing=smoothing)
     losses, steps = [], len(batches["images"])
     for i, (x, y) in enumerate(zip(batches["images"], batches["labels"])):
         for g in optimizer.param_groups:
@@ -290,6 +300,8 @@ TRAININGS = [
     ("Nesterov, decay of batch norm", "resnet18:0.125", 16, 3, 1, "nd"),
     ("the same decay, not of batch norm", "resnet18:0.125", 16, 3, 2, "w"),
     ("label smoothing and mixup", "resnet18:0.125", 16, 3, 1, "sm"),
+    ("binary cross entropy", "resnet18:0.125", 16, 3, 2, "e"),
+    ("binary cross entropy, label smoothing and mixup", "resnet18:0.125", 16, 3, 1, "esm"),
     ("without Winograd: Nesterov, label smoothing and mixup", "resnet18:0.125", 16, 3, 1, "xnsm"),
     ("convolutions by OpenBLAS", "resnet18", 16, 3, 1, "b"),
 ]
@@ -310,6 +322,7 @@ CNN = [
     ("plain SGD", 16, 5, 1, "-"),
     ("Nesterov, label smoothing and mixup", 16, 5, 2, "nsm"),
     ("weight decay", 7, 5, 2, "w"),
+    ("binary cross entropy and label smoothing", 16, 5, 2, "es"),
     ("convolutions by OpenBLAS", 16, 5, 1, "b"),
 ]
 

@@ -272,6 +272,7 @@ static int run_logits(char **a)
 /* Of one training; decay is large with d, so that it can be seen in three steps. */
 struct options {
     bool smooth;   /* s: label smoothing 0.1 */
+    bool binary;   /* e: loss bce */
     bool nesterov; /* n */
     bool
         decay_bn; /* d: weight decay 0.1, for batch norm too; w: the same, but not for batch norm */
@@ -284,6 +285,7 @@ struct options {
 static struct options options_of(const char *text)
 {
     return (struct options){.smooth = strchr(text, 's'),
+                            .binary = strchr(text, 'e'),
                             .nesterov = strchr(text, 'n'),
                             .decay_bn = strchr(text, 'd'),
                             .heavy = strpbrk(text, "dw"),
@@ -326,6 +328,7 @@ static int run_train(char **a)
                              .batch = n,
                              .threads = atoi(a[4]),
                              .bn_momentum = 0.1,
+                             .loss = o.binary ? JOB_LOSS_BCE : JOB_LOSS_CROSS_ENTROPY,
                              .label_smoothing = o.smooth ? 0.1 : 0,
                              .gemm = o.blas ? JOB_GEMM_OPENBLAS : JOB_GEMM_OWN};
     choose_arch(a[0], &c);

@@ -44,7 +44,8 @@ void pool_max_backward_reference(const struct window *w, const float *dy, const 
                                  float *dx);
 void pool_average_reference(const float *x, int n, int pixels, int c, float *y);
 
-double softmax_loss_reference(const double *logits, int32_t label, int classes, double smoothing);
+double softmax_loss_reference(enum job_loss kind, const double *logits, int32_t label, int classes,
+                              double smoothing);
 
 void winograd_input_reference(struct winograd_tile t, const float *const *pixels, size_t channels,
                               float *v, size_t ld);

@@ -31,28 +31,48 @@ static double loss_of_row(const float *x, int classes, double at_label, double s
     return log(sum) - (1 - smoothing) * (at_label - top) - smoothing * all / classes;
 }
 
-static struct softmax_row softmax_loss_make_row(const float *logits, const int32_t *labels, int n,
-                                                int i, int classes, double smoothing, double lambda,
-                                                float *probabilities)
+/* log(1 + e^x); small is e^-|x|. */
+static double loss_of_absence(double x, double small)
 {
-    const float *x = logits + (size_t)i * (size_t)classes;
-    double at_label = x[labels[i]];
+    return (x > 0 ? x : 0) + log1p(small);
+}
 
-    if (lambda < 1)
-        at_label = lambda * at_label + (1 - lambda) * x[labels[n - 1 - i]];
-    int correct = softmax_loss_largest(x, classes) == labels[lambda < 0.5 ? n - 1 - i : i];
-    double loss =
-        loss_of_row(x, classes, at_label, smoothing, probabilities + (size_t)i * (size_t)classes);
+/* Of the sigmoids p: -y log p - (1 - y) log(1 - p) = log(1 + e^x) - y x for a target y. */
+static double loss_of_sigmoids(const float *x, int classes, double at_label, double smoothing,
+                               float *p)
+{
+    double sum = 0, all = 0;
+
+    for (int j = 0; j < classes; j++) {
+        float at = x[j], small = expf(-fabsf(at));
+        all += at;
+        sum += loss_of_absence(at, small);
+        p[j] = (at < 0 ? small : 1) / (1 + small);
+    }
+    return sum - (1 - smoothing) * at_label - smoothing * all / classes;
+}
+
+static struct softmax_row softmax_loss_make_row(const struct softmax_target *t, const float *logits,
+                                                int i, float *probabilities)
+{
+    size_t at = (size_t)i * (size_t)t->classes;
+    const float *x = logits + at;
+    int own = t->labels[i], other = t->labels[t->n - 1 - i];
+    double at_label = x[own];
+
+    if (t->lambda < 1)
+        at_label = t->lambda * at_label + (1 - t->lambda) * x[other];
+    int correct = softmax_loss_largest(x, t->classes) == (t->lambda < 0.5 ? other : own);
+    double loss = (t->loss == JOB_LOSS_BCE ? loss_of_sigmoids : loss_of_row)(
+        x, t->classes, at_label, t->smoothing, probabilities + at);
     return (struct softmax_row){loss, correct};
 }
 
-void softmax_loss_rows(const float *logits, const int32_t *labels, int n, int first, int end,
-                       int classes, double smoothing, double lambda, float *probabilities,
-                       struct softmax_row *rows)
+void softmax_loss_rows(const struct softmax_target *t, const float *logits, int first, int end,
+                       float *probabilities, struct softmax_row *rows)
 {
     for (int i = first; i < end && !dry_run; i++)
-        rows[i] =
-            softmax_loss_make_row(logits, labels, n, i, classes, smoothing, lambda, probabilities);
+        rows[i] = softmax_loss_make_row(t, logits, i, probabilities);
 }
 
 double softmax_loss_sum(const struct softmax_row *rows, int n, int *correct)
@@ -69,18 +89,32 @@ double softmax_loss_sum(const struct softmax_row *rows, int n, int *correct)
     return loss;
 }
 
-void softmax_loss_backward(const float *probabilities, const int32_t *labels, int n, int first,
-                           int end, int classes, double smoothing, double lambda, double scale,
-                           float *dlogits)
+void softmax_loss_backward(const struct softmax_target *t, const float *probabilities, int first,
+                           int end, double scale, float *dlogits)
 {
     for (int i = first; i < end && !dry_run; i++)
-        for (int j = 0; j < classes; j++) {
-            size_t at = (size_t)i * (size_t)classes + (size_t)j;
-            double target = smoothing / classes;
-            if (j == labels[i])
-                target += (1 - smoothing) * lambda;
-            if (j == labels[n - 1 - i])
-                target += (1 - smoothing) * (1 - lambda);
+        for (int j = 0; j < t->classes; j++) {
+            size_t at = (size_t)i * (size_t)t->classes + (size_t)j;
+            double target = t->smoothing / t->classes;
+            if (j == t->labels[i])
+                target += (1 - t->smoothing) * t->lambda;
+            if (j == t->labels[t->n - 1 - i])
+                target += (1 - t->smoothing) * (1 - t->lambda);
             dlogits[at] = (float)(scale * (probabilities[at] - target));
         }
+}
+
+double softmax_loss_of(enum job_loss loss, const float *logits, int classes, int label)
+{
+    double largest = logits[0], sum = 0;
+
+    for (int c = 0; c < classes && loss == JOB_LOSS_BCE; c++)
+        sum += loss_of_absence(logits[c], exp(-fabs(logits[c])));
+    if (loss == JOB_LOSS_BCE)
+        return sum - logits[label];
+    for (int c = 1; c < classes; c++)
+        largest = fmax(largest, logits[c]);
+    for (int c = 0; c < classes; c++)
+        sum += exp(logits[c] - largest);
+    return largest + log(sum) - logits[label];
 }

@@ -224,9 +224,8 @@ static void forward_classify(struct parallel_share share, void *context)
     if (m->evaluating)
         return;
     parallel_barrier(share);
-    softmax_loss_rows(m->logits, m->labels, m->n, (int)images.first, (int)images.end,
-                      m->config.classes, m->config.label_smoothing, 1 - m->mixed, m->logits,
-                      m->losses);
+    struct softmax_target target = model_target(m);
+    softmax_loss_rows(&target, m->logits, (int)images.first, (int)images.end, m->logits, m->losses);
 }
 
 /* in: to be averaged; NULL: the head is complete. */
@@ -556,9 +555,9 @@ static void backward_classifier_back(struct parallel_share share, void *context)
     struct parallel_block part[PARALLEL_BLOCKS];
     struct parallel_range images = parallel_range((size_t)m->n, share);
 
-    softmax_loss_backward(m->logits, m->labels, m->n, (int)images.first, (int)images.end,
-                          m->config.classes, m->config.label_smoothing, 1 - m->mixed,
-                          p->scale / m->n, m->logits);
+    struct softmax_target target = model_target(m);
+    softmax_loss_backward(&target, m->logits, (int)images.first, (int)images.end, p->scale / m->n,
+                          m->logits);
     parallel_barrier(share);
     int parts = parallel_matrix(classifier.out, classifier.out, classifier.in, WEIGHTS_AT_ONCE,
                                 share, part);

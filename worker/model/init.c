@@ -96,10 +96,10 @@ static void init_fill(float *x, size_t count, float value)
         x[i] = value;
 }
 
-static void init_fill_uniform(float *x, size_t count, double bound, struct rng r)
+static void init_fill_uniform(float *x, size_t count, double low, double high, struct rng r)
 {
     for (size_t i = 0; i < count; i++)
-        x[i] = (float)rng_range(&r, -bound, bound);
+        x[i] = (float)rng_range(&r, low, high);
 }
 
 /* Glorot and Bengio 2010, eq. 16, as in TensorFlow. Biases are 0. */
@@ -109,7 +109,7 @@ static void init_cnn_tensor(struct model *m, const struct model_tensor *t, struc
     double bound = sqrt(6 / (taps * (double)(t->shape[0] + t->shape[1])));
 
     if (t->dims > 1)
-        init_fill_uniform(m->params + t->offset, t->count, bound, r);
+        init_fill_uniform(m->params + t->offset, t->count, -bound, bound, r);
     else
         init_fill(m->params + t->offset, t->count, 0);
 }
@@ -125,10 +125,16 @@ static void init_tensor(struct model *m, const struct model_tensor *t, struct rn
         break;
     case MODEL_FC_WEIGHT:
     case MODEL_FC_BIAS:
-        init_fill_uniform(x, t->count, bound, r);
+        init_fill_uniform(x, t->count, -bound, bound, r);
+        break;
+    case MODEL_BN_GAMMA:
+        if (m->config.bn_init == JOB_BN_UNIFORM)
+            init_fill_uniform(x, t->count, 0, 1, r);
+        else
+            init_fill(x, t->count, 1);
         break;
     default:
-        init_fill(x, t->count, t->kind == MODEL_BN_GAMMA);
+        init_fill(x, t->count, 0);
     }
 }
 
@@ -142,6 +148,9 @@ void model_init(struct model *m, int64_t seed)
             init_tensor(m, &m->tensors[i], r);
         stall_progress_add(1);
     }
+    if (m->config.loss == JOB_LOSS_BCE)
+        init_fill(m->params + m->fc_bias, (size_t)m->config.classes,
+                  -logf((float)m->config.classes));
     for (int i = 0; i < m->unit_count && !m->cnn; i++) {
         const struct unit *u = &m->layout->units[i];
         if (u->starts_at_zero && m->config.zero_init_residual)

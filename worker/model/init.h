@@ -3,8 +3,9 @@
 #include "common/rng.h"
 #include "worker/model/model_config.h"
 
-/* Kaiming fan_out normal for convolutions, torch's uniform for the classifier, gamma 1 (0 for the
- * last of a block with zero_init_residual), beta 0. cnn: Glorot's uniform for weights, biases 0.
+/* Kaiming fan_out normal for convolutions, torch's uniform for the classifier, gamma 1 or uniform
+ * (0 for the last of a block with zero_init_residual), beta 0. cnn: Glorot's uniform for weights,
+ * biases 0. The classifier's bias is -log(classes) with loss bce.
  * The bits depend on the seed and the libm only. */
 void model_init(struct model *m, int64_t seed);
 

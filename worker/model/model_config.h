@@ -27,7 +27,9 @@ struct model_config {
     double bn_momentum; /* torch's: 1 - bn_decay */
     bool frozen_bn;     /* training uses the running statistics and leaves them unchanged, so that
                            an image's gradients do not depend on the others: for exact tests */
+    enum job_bn_init bn_init;
     bool zero_init_residual;
+    enum job_loss loss;
     double label_smoothing;
     enum job_gemm gemm;                /* 0: auto */
     enum job_precision precision;      /* 0: fp32 */

@@ -174,6 +174,12 @@ static inline struct linear model_classifier(const struct model *m)
                            m->config.threads > 1 && model_uses_tile(m)};
 }
 
+static inline struct softmax_target model_target(const struct model *m)
+{
+    return (struct softmax_target){m->config.loss, m->config.classes, m->config.label_smoothing,
+                                   1 - m->mixed,   m->labels,         m->n};
+}
+
 static inline struct conv_memory model_memory(const struct model *m)
 {
     return (struct conv_memory){m->team, m->own, m->team_floats, m->own_floats, m->config.threads};

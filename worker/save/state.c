@@ -41,6 +41,7 @@ static json_t *state_identity_of(const struct job_spec *spec)
         {NULL,        "seed"      },
         {"optimizer", "name"      },
         {"data",      "shuffle"   },
+        {NULL,        "loss"      },
     };
     json_t *job = job_spec_to_json(spec), *out = json_object();
 
@@ -163,9 +164,12 @@ static int state_check_identity(const json_t *state, const struct job_spec *spec
                                 struct error *e)
 {
     json_t *mine = state_identity_of(spec), *theirs = json_object_get(state, "job"), *value;
+    json_t *older = json_pack("{s:s}", "loss", "cross_entropy"); /* without these keys */
     const char *key;
     int status = 0;
 
+    json_object_update_missing(theirs, older);
+    json_decref(older);
     json_object_foreach (mine, key, value) {
         json_t *other = json_object_get(theirs, key);
         if (json_equal(value, other))

@@ -19,7 +19,7 @@
 
 struct evaluation {
     double top1, top5; /* fractions of all images */
-    double loss;       /* mean cross entropy, without label smoothing */
+    double loss;       /* mean, without label smoothing */
     int64_t images;    /* including those that could not be decoded, which count as wrong */
     double seconds;
     double ended; /* monotonic clock; neither this nor `seconds` is stored */

@@ -86,8 +86,8 @@ trial 1 nesterov '.optimizer = {"nesterov": true, "momentum_correction": true, "
     .cluster = {"workers_per_node": 1, "threads_per_worker": 2}'
 survives "Nesterov, correction, accumulation, 2 threads" "$work/nesterov.json" 1 "$work/nesterov" writes_checkpoint 4
 
-trial 2 lars '.optimizer = {"name": "lars", "label_smoothing": 0.1, "momentum_correction": true} | .accumulate_steps = 2 | .data.mixup = 0.2 | .lr.base = 1'
-survives "LARS, mixup, accumulation" "$work/lars.json" 2 "$work/lars" at_step 5
+trial 2 lars '.loss = "bce" | .model.bn_init = "uniform" | .optimizer = {"name": "lars", "label_smoothing": 0.1, "momentum_correction": true} | .accumulate_steps = 2 | .data.mixup = 0.2 | .lr.base = 1'
+survives "LARS, binary cross entropy, mixup, accumulation" "$work/lars.json" 2 "$work/lars" at_step 5
 
 # Epochs of 2.25 steps: the third one has images of two epochs.
 trial 2 exact '.steps_rounding = "exact" | .data.train_images = 18 | .global_batch = 8 | .accumulate_steps = "auto" | .batch_per_worker = 2 | .eval.every_epochs = 1'
@@ -213,6 +213,9 @@ like "$(events "$run" 'select(.type == "warning") | .message')" 'step-00000006 i
 job "$work/foreign.json" '.seed = 2'
 resume "$run/checkpoints/step-00000002" "$work/foreign.json" "$work/foreign"
 like "$output" 'belongs to a different job: its seed is 1, but this job.s is 2' "a checkpoint of another seed is refused"
+job "$work/foreign.json" '.loss = "bce"'
+resume "$run/checkpoints/step-00000002" "$work/foreign.json" "$work/foreign"
+like "$output" 'belongs to a different job: its loss is "cross_entropy", but this job.s is "bce"' "and of another loss"
 job "$work/foreign.json" '.model.classes = 11'
 resume latest "$work/foreign.json" "$run"
 like "$output" 'none of the 3 checkpoints.*its model.classes is 10, but this job.s is 11' "latest refuses when all are another job's"

@@ -5,98 +5,117 @@
 enum { N = 5, CLASSES = 13 };
 
 /* By two threads' shares of the rows; probabilities may be x. */
-static double loss_by_rows(const float *x, const int32_t *labels, int n, int classes,
-                           double smoothing, double lambda, float *probabilities, int *correct)
+static double loss_by_rows(const struct softmax_target *t, const float *x, float *probabilities,
+                           int *correct)
 {
     struct softmax_row rows[N];
-    int half = n / 2;
 
-    softmax_loss_rows(x, labels, n, 0, half, classes, smoothing, lambda, probabilities, rows);
-    softmax_loss_rows(x, labels, n, half, n, classes, smoothing, lambda, probabilities, rows);
-    return softmax_loss_sum(rows, n, correct);
+    softmax_loss_rows(t, x, 0, t->n / 2, probabilities, rows);
+    softmax_loss_rows(t, x, t->n / 2, t->n, probabilities, rows);
+    return softmax_loss_sum(rows, t->n, correct);
 }
 
 /* What mixup means: the mean of two losses by lambda. */
-static double mixed_loss(const double *logits, const int32_t *labels, double smoothing,
-                         double lambda)
+static double mixed_loss(const struct softmax_target *t, const double *logits)
 {
     double loss = 0;
     for (int i = 0; i < N; i++) {
-        loss +=
-            lambda * softmax_loss_reference(logits + i * CLASSES, labels[i], CLASSES, smoothing);
-        loss += (1 - lambda) *
-                softmax_loss_reference(logits + i * CLASSES, labels[N - 1 - i], CLASSES, smoothing);
+        const double *x = logits + i * CLASSES;
+        loss += t->lambda * softmax_loss_reference(t->loss, x, t->labels[i], CLASSES, t->smoothing);
+        loss += (1 - t->lambda) *
+                softmax_loss_reference(t->loss, x, t->labels[N - 1 - i], CLASSES, t->smoothing);
     }
     return loss;
 }
 
-static void check_loss(double smoothing, double lambda)
+static void check_loss(enum job_loss kind, double smoothing, double lambda)
 {
+    static const int32_t labels[N] = {0, 5, 5, 5, 12};
+    const struct softmax_target t = {kind, CLASSES, smoothing, lambda, labels, N};
     float *x = noise(N * CLASSES, 1), p[N * CLASSES];
     double logits[N * CLASSES], want[N * CLASSES];
-    int32_t labels[N] = {0, 5, 5, 5, 12};
 
     for (int i = 0; i < N * CLASSES; i++)
         logits[i] = x[i] *= 5;
-    double loss = loss_by_rows(x, labels, N, CLASSES, smoothing, lambda, p, NULL);
-    cr_assert_float_eq(loss, mixed_loss(logits, labels, smoothing, lambda), 1e-5 * loss);
+    double loss = loss_by_rows(&t, x, p, NULL);
+    cr_assert_float_eq(loss, mixed_loss(&t, logits), 1e-5 * loss);
+    for (int i = 0; i < N && smoothing == 0 && lambda == 1; i++)
+        loss -= softmax_loss_of(kind, x + i * CLASSES, CLASSES, labels[i]);
+    cr_assert(smoothing > 0 || lambda < 1 || fabs(loss) < 1e-5, "%g", loss);
     for (int i = 0; i < N * CLASSES; i++) {
         double keep = logits[i];
         logits[i] = keep + 1e-5;
-        want[i] = mixed_loss(logits, labels, smoothing, lambda);
+        want[i] = mixed_loss(&t, logits);
         logits[i] = keep - 1e-5;
-        want[i] = 3 * (want[i] - mixed_loss(logits, labels, smoothing, lambda)) / 2e-5;
+        want[i] = 3 * (want[i] - mixed_loss(&t, logits)) / 2e-5;
         logits[i] = keep;
     }
-    softmax_loss_backward(p, labels, N, 0, 1, CLASSES, smoothing, lambda, 3, p);
-    softmax_loss_backward(p, labels, N, 1, N, CLASSES, smoothing, lambda, 3, p);
-    assert_close(p, want, N * CLASSES, 1e-5, "gradient, smoothing %g, lambda %g", smoothing,
-                 lambda);
+    softmax_loss_backward(&t, p, 0, 1, 3, p);
+    softmax_loss_backward(&t, p, 1, N, 3, p);
+    assert_close(p, want, N * CLASSES, 1e-5, "gradient, loss %d, smoothing %g, lambda %g", kind,
+                 smoothing, lambda);
     free(x);
 }
 
 Test(softmax_loss, loss_and_gradient_with_and_without_smoothing)
 {
-    check_loss(0, 1);
-    check_loss(0.1, 1);
+    for (enum job_loss kind = JOB_LOSS_CROSS_ENTROPY; kind <= JOB_LOSS_BCE; kind++) {
+        check_loss(kind, 0, 1);
+        check_loss(kind, 0.1, 1);
+    }
 }
 
 Test(softmax_loss, mixed_labels)
 {
-    check_loss(0, 0.3);
-    check_loss(0.1, 0.8);
+    for (enum job_loss kind = JOB_LOSS_CROSS_ENTROPY; kind <= JOB_LOSS_BCE; kind++) {
+        check_loss(kind, 0, 0.3);
+        check_loss(kind, 0.1, 0.8);
+    }
 }
 
 Test(softmax_loss, counts_hits_and_survives_large_logits)
 {
+    static const int32_t labels[2] = {0, 1};
+    struct softmax_target t = {JOB_LOSS_CROSS_ENTROPY, 3, 0, 1, labels, 2};
     float x[6] = {1000, -1000, 0, 3, 4, 1e30f}, p[6];
-    int32_t labels[2] = {0, 1};
     int correct;
-    double loss = loss_by_rows(x, labels, 2, 3, 0, 1, p, &correct);
+    double loss = loss_by_rows(&t, x, p, &correct);
     cr_assert_eq(correct, 1);
     cr_assert(isfinite(loss) && loss > 1e29);
     cr_assert_float_eq(p[0], 1, 1e-6);
+    t.loss = JOB_LOSS_BCE;
+    loss = loss_by_rows(&t, x, p, &correct);
+    cr_assert_eq(correct, 1);
+    cr_assert(isfinite(loss) && loss > 1e29);
+    cr_assert(p[0] == 1 && p[1] == 0 && p[2] == 0.5F, "%g %g %g", p[0], p[1], p[2]);
 }
 
 /* Of mixed images the label of the larger share is the right one. */
 Test(softmax_loss, counts_hits_of_mixed_images_by_the_larger_share)
 {
+    static const int32_t labels[2] = {0, 1};
+    struct softmax_target t = {JOB_LOSS_CROSS_ENTROPY, 2, 0, 0.3, labels, 1};
     float x[4] = {2, 1, 2, 1}, p[4];
-    int32_t labels[2] = {0, 1};
     int correct;
 
-    loss_by_rows(x, labels, 1, 2, 0, 0.3, p, &correct);
+    loss_by_rows(&t, x, p, &correct);
     cr_assert_eq(correct, 1); /* alone, it is its own partner */
     x[2] = 0;
+    t.n = 2;
+    t.smoothing = 0.1;
     for (int i = 0; i < 2; i++) {
-        loss_by_rows(x, labels, 2, 2, 0.1, i ? 0.3 : 0.7, p, &correct);
+        t.lambda = i ? 0.3 : 0.7;
+        loss_by_rows(&t, x, p, &correct);
         cr_assert_eq(correct, i ? 0 : 2, "%d", correct);
     }
 }
 
 Test(softmax_loss, a_nan_comes_out_as_nan)
 {
+    static const int32_t label = 0;
+    struct softmax_target t = {JOB_LOSS_CROSS_ENTROPY, 3, 0.1, 1, &label, 1};
     float x[3] = {1, NAN, 2}, p[3];
-    int32_t label = 0;
-    cr_assert(isnan(loss_by_rows(x, &label, 1, 3, 0.1, 1, p, NULL)));
+    cr_assert(isnan(loss_by_rows(&t, x, p, NULL)));
+    t.loss = JOB_LOSS_BCE;
+    cr_assert(isnan(loss_by_rows(&t, x, p, NULL)));
 }

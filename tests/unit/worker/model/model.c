@@ -299,6 +299,46 @@ Test(model, initial_weights_depend_on_the_seed_alone)
     model_destroy(b);
 }
 
+/* The last batch norm of a block is that of zero_init_residual. */
+Test(model, batch_norm_and_the_bias_of_binary_cross_entropy_start_as_configured)
+{
+    struct model_config c = config_of(&tiny_short, 1);
+    float first[2] = {0};
+    int64_t seeds[2] = {1, 1};
+
+    c.bn_init = JOB_BN_UNIFORM;
+    c.zero_init_residual = true;
+    c.loss = JOB_LOSS_BCE;
+    for (int k = 0; k < 2; k++) {
+        struct model *m = tiny_model(&c);
+        model_init(m, seeds[k]);
+        for (size_t i = 0; i < model_tensor_count(m); i++) {
+            const struct model_tensor *t = model_tensor(m, i);
+            const float *x = model_params(m) + t->offset;
+            double sum = 0, low = INFINITY, high = -INFINITY;
+            if (t->kind != MODEL_BN_GAMMA && t->kind != MODEL_FC_BIAS)
+                continue;
+            for (size_t j = 0; j < t->count; j++) {
+                sum += x[j];
+                low = fmin(low, x[j]);
+                high = fmax(high, x[j]);
+            }
+            if (t->kind == MODEL_FC_BIAS)
+                cr_assert(low == high && fabs(low + log(CLASSES)) < 1e-6);
+            else if (strstr(t->name, "bn3"))
+                cr_assert(low == 0 && high == 0, "%s: %g to %g", t->name, low, high);
+            else
+                cr_assert(low >= 0 && high <= 1 && high - low > 0.8 &&
+                              fabs(sum / (double)t->count - 0.5) < 0.15,
+                          "%s: %g to %g, mean %g", t->name, low, high, sum / (double)t->count);
+            if (!strcmp(t->name, "bn1.weight"))
+                first[k] = x[0];
+        }
+        model_destroy(m);
+    }
+    cr_assert_eq(first[0], first[1]);
+}
+
 Test(model, has_the_tensors_of_resnet50)
 {
     struct model_config c = config_of(arch_find("resnet50"), 1);
