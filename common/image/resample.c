@@ -46,29 +46,33 @@ static void resample_triangle_span(double center, double support, int inputs, in
 /* Like Pillow's precompute_coeffs (libImaging/Resample.c): the centre of output i is (i + 0.5) *
  * scale, the triangle's support is max(scale, 1), its ends are rounded to whole pixels, and the
  * weights are normalised. */
-int resample_filter_triangle(struct resample_filter *f, int inputs, double low, double length,
+int resample_filter_triangle(struct resample_filter *f, int start, int inputs, bool halved,
                              int size, int first, int count, struct error *e)
 {
-    double scale = length / size, support = scale < 1 ? 1 : scale;
+    double scale = (double)inputs / size, support = scale < 1 ? 1 : scale;
+    int odd = halved ? start % 2 : 0; /* the first pixel is the second one of its pair */
     int taps = 1, from, end;
 
     for (int i = 0; i < count; i++) {
-        resample_triangle_span(low + (first + i + 0.5) * scale, support, inputs, &from, &end);
-        taps = end - from > taps ? end - from : taps;
+        resample_triangle_span((first + i + 0.5) * scale, support, inputs, &from, &end);
+        int used = ((end - 1 + odd) >> halved) + 1 - ((from + odd) >> halved);
+        taps = used > taps ? used : taps;
     }
-    int rc = resample_reserve(f, inputs, count, taps, e);
+    inputs += odd;
+    int rc = resample_reserve(f, (inputs + halved) >> halved, count, taps, e);
     if (rc)
         return rc;
     for (int i = 0; i < count; i++) {
-        double center = low + (first + i + 0.5) * scale, sum = 0;
-        resample_triangle_span(center, support, inputs, &from, &end);
-        int start = from + taps > inputs ? inputs - taps : from;
+        double center = (first + i + 0.5) * scale, sum = 0;
+        resample_triangle_span(center, support, inputs - odd, &from, &end);
+        int at = (from + odd) >> halved;
+        f->start[i] = at + taps > f->inputs ? f->inputs - taps : at;
         float *weights = f->weights + (size_t)i * (size_t)taps;
         for (int x = from; x < end; x++)
             sum += fmax(0, 1 - fabs(x - center + 0.5) / support);
         for (int x = from; x < end; x++)
-            weights[x - start] = (float)(fmax(0, 1 - fabs(x - center + 0.5) / support) / sum);
-        f->start[i] = start;
+            weights[((x + odd) >> halved) - f->start[i]] +=
+                (float)(fmax(0, 1 - fabs(x - center + 0.5) / support) / sum);
     }
     return 0;
 }

@@ -20,10 +20,10 @@ void resample_filter_free(struct resample_filter *f);
 
 /* Filters from `inputs` inputs to `size` outputs, of which only [first, first + count) are made. */
 
-/* Pillow's BILINEAR: a triangle widened by the scale (antialiased). The outputs cover the inputs
- * [from, from + length). That is all of them, except that in images decoded at half size a box may
- * begin and end within a pixel. */
-int resample_filter_triangle(struct resample_filter *f, int inputs, double from, double length,
+/* Pillow's BILINEAR: a triangle widened by the scale (antialiased). halved: the image is decoded at
+ * half size, so the inputs are pairs of pixels, and have the sum of the weights of the two.
+ * `inputs` then still counts pixels, from pixel `start` of the image on. */
+int resample_filter_triangle(struct resample_filter *f, int start, int inputs, bool halved,
                              int size, int first, int count, struct error *e);
 
 /* TensorFlow 1's tf.image.resize_bicubic (align_corners and half_pixel_centers off, as used by the

@@ -89,11 +89,9 @@ static int picture_shrink(struct picture_maker *m, struct jpeg_pixels *pixels, i
     struct resample_box box = {0, 0, pixels->width, pixels->height};
     size_t count = (size_t)width * (size_t)height, channels = (size_t)pixels->channels;
 
-    int rc =
-        resample_filter_triangle(&m->rows, pixels->height, 0, pixels->height, height, 0, height, e);
+    int rc = resample_filter_triangle(&m->rows, 0, pixels->height, false, height, 0, height, e);
     if (rc == 0)
-        rc = resample_filter_triangle(&m->columns, pixels->width, 0, pixels->width, width, 0, width,
-                                      e);
+        rc = resample_filter_triangle(&m->columns, 0, pixels->width, false, width, 0, width, e);
     if (rc == 0)
         rc = picture_take_memory(&m->row, ((size_t)pixels->width * channels + 1) * sizeof *m->row,
                                  e);

@@ -182,11 +182,11 @@ void augmenter_free(struct augmenter *a)
     *a = (struct augmenter){0};
 }
 
-/* Images are decoded at half their size from this reduction on. At least two pixels of the
- * half-size image then remain for each pixel of the result, and the mean of a triangle filter over
- * them differs by less than 0.5/255 on average (measured: doc/engine-log.md). TensorFlow's filters
- * take single pixels, so the difference would be larger for them. */
-#define HALVE_FROM 4
+/* Images are decoded at half their size, the means of pairs of pixels in both directions, from this
+ * reduction on. The result of a triangle filter then differs by less than 0.5/255 on average
+ * (measured: doc/engine-log.md). TensorFlow's filters take single pixels, so the difference would
+ * be larger for them. */
+#define HALVE_FROM 3.5
 
 static bool augment_may_be_halved(enum job_preprocess family, const struct augment_plan *p)
 {
@@ -211,16 +211,13 @@ static int augment_make_filter(struct resample_filter *f, enum job_preprocess fa
                                int start, int length, int resized, int first, int size,
                                struct error *e)
 {
-    int inputs = halved ? (start + length + 1) / 2 - start / 2 : length;
-
     switch (family) {
     case JOB_PREPROCESS_TPU:
-        return resample_filter_tf_bicubic(f, inputs, resized, first, size, e);
+        return resample_filter_tf_bicubic(f, length, resized, first, size, e);
     case JOB_PREPROCESS_MLPERF:
-        return resample_filter_tf_bilinear(f, inputs, resized, first, size, e);
+        return resample_filter_tf_bilinear(f, length, resized, first, size, e);
     default:
-        return resample_filter_triangle(f, inputs, halved ? start % 2 / 2.0 : 0,
-                                        halved ? length / 2.0 : length, resized, first, size, e);
+        return resample_filter_triangle(f, start, length, halved, resized, first, size, e);
     }
 }
 

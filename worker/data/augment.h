@@ -66,7 +66,7 @@ struct augmenter {
 void augmenter_free(struct augmenter *a);
 
 /* Makes the filters of a plan for augment_apply, and sets *needed to the rectangle of the image
- * they read. If torchvision's crop is at least four times the size of the result, the rectangle is
+ * they read. If torchvision's crop is at least 3.5 times the size of the result, the rectangle is
  * of the image decoded at half its size, which changes the result by 0.5/255 on average at most.
  * Returns 0 or ERR_NO_MEMORY. */
 int augment_prepare(struct augmenter *a, enum job_preprocess family,
