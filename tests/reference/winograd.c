@@ -44,6 +44,12 @@ struct matrices {
 /* Toom-Cook: Lagrange's interpolation at the points, and at infinity. */
 static struct matrices matrices_of(int m)
 {
+    /* Three products for y = (w1 x0 + w2 x1, w0 x0 + w1 x1) */
+    static const struct matrices image = {
+        {3, 2, {{0, 1}, {1, 0}, {1, 1}}           },
+        {3, 2, {{1, 0}, {0, 1}, {1, 1}}           },
+        {3, 3, {{1, -1, 0}, {0, -1, 1}, {0, 1, 0}}}
+    };
     static const double two[] = {0, 1, -1}, four[] = {0, 2. / 3, -2. / 3, 1.5, -1.5};
     const double *points = m == 2 ? two : four;
     struct matrices all = {
@@ -52,6 +58,8 @@ static struct matrices matrices_of(int m)
         {m + 2, 3,     {{0}}}
     };
 
+    if (m == WINOGRAD_IMAGE)
+        return image;
     for (int i = 0; i <= m; i++) {
         for (int j = 0; j < m; j++)
             all.a.at[i][j] = power(points[i], j);
@@ -100,7 +108,8 @@ static struct matrices signed_matrices(int m)
 /* Whether element i of a matrix (side, side) belongs to wanted outputs. */
 static bool wanted(struct winograd_tile t, int side, int i)
 {
-    return i / side < side - (t.m - t.rows) && i % side < side - (t.m - t.columns);
+    int outputs = winograd_outputs(t.m);
+    return i / side < side - (outputs - t.rows) && i % side < side - (outputs - t.columns);
 }
 
 static void load_wanted(struct winograd_tile t, int side, const float *const *pixels, size_t c,
@@ -122,7 +131,7 @@ void winograd_input_reference(struct winograd_tile t, const float *const *pixels
 {
     double x[36] = {0}, y[36];
     for (size_t c = 0; c < channels; c++) {
-        load_wanted(t, t.m + 2, pixels, c, x);
+        load_wanted(t, winograd_inputs(t.m), pixels, c, x);
         winograd_reference_apply(signed_matrices(t.m).b, x, y);
         store_wanted(t, y, v + c, ld);
     }
@@ -132,12 +141,13 @@ void winograd_output_reference(struct winograd_tile t, const float *v, size_t ld
                                float *const *pixels, bool add)
 {
     double x[36] = {0}, y[36];
+    int side = winograd_outputs(t.m);
     for (size_t c = 0; c < channels; c++) {
         for (int i = 0; i < winograd_positions(t.m); i++)
             x[i] = wanted(t, t.m + 2, i) ? v[(size_t)i * ld + c] : 0;
         winograd_reference_apply(transposed(signed_matrices(t.m).a), x, y);
-        for (int i = 0; i < t.m * t.m; i++)
-            if (wanted(t, t.m, i))
+        for (int i = 0; i < side * side; i++)
+            if (wanted(t, side, i))
                 pixels[i][c] = (float)(add ? pixels[i][c] + y[i] : y[i]);
     }
 }
@@ -147,7 +157,7 @@ void winograd_output_gradient_reference(struct winograd_tile t, const float *con
 {
     double x[36] = {0}, y[36];
     for (size_t c = 0; c < channels; c++) {
-        load_wanted(t, t.m, pixels, c, x);
+        load_wanted(t, winograd_outputs(t.m), pixels, c, x);
         winograd_reference_apply(signed_matrices(t.m).a, x, y);
         store_wanted(t, y, v + c, ld);
     }

@@ -19,8 +19,13 @@
 
 INLINE void input_1d(int m, int size, const vec *x, int from, vec *y, int to)
 {
+    if (m == WINOGRAD_IMAGE) {
+        y[0] = x[0];
+        y[to] = x[from];
+        y[2 * to] = x[0] + x[from];
+        return;
+    }
     const vec x0 = x[0], x1 = x[from], x2 = x[2 * from], x3 = x[3 * from];
-
     if (m == 2) {
         y[0] = x0 - x2;
         y[to] = x1 + x2;
@@ -44,6 +49,11 @@ INLINE void output_1d(int m, int size, const vec *x, int from, vec *y, int to)
 {
     vec sum_s = x[from] + x[2 * from], difference_s = x[from] - x[2 * from];
 
+    if (m == WINOGRAD_IMAGE) {
+        y[0] = sum_s;
+        y[to] = x[0] + x[2 * from];
+        return;
+    }
     if (m == 2) {
         y[0] = x[0] + sum_s;
         y[to] = difference_s + x[3 * from];
@@ -59,6 +69,12 @@ INLINE void output_1d(int m, int size, const vec *x, int from, vec *y, int to)
 
 INLINE void output_gradient_1d(int m, int size, const vec *x, int from, vec *y, int to)
 {
+    if (m == WINOGRAD_IMAGE) {
+        y[0] = x[from];
+        y[to] = x[0];
+        y[2 * to] = x[0] + x[from];
+        return;
+    }
     if (m == 2) {
         y[0] = x[0];
         y[to] = x[0] + x[from];
@@ -85,6 +101,12 @@ INLINE void kernel_1d(int m, int size, const vec *x, int from, vec *y, int to)
     const vec x0 = x[0], x1 = x[from], x2 = x[2 * from];
 
     (void)size;
+    if (m == WINOGRAD_IMAGE) {
+        y[0] = x0 - x1;
+        y[to] = x2 - x1;
+        y[2 * to] = x1;
+        return;
+    }
     y[0] = x0;
     if (m == 2) {
         y[to] = 0.5f * (x0 + x2) + 0.5f * x1;
@@ -105,6 +127,12 @@ INLINE void kernel_gradient_1d(int m, int size, const vec *x, int from, vec *y, 
     vec sum_s = x[from] + x[2 * from], difference_s = x[from] - x[2 * from];
 
     (void)size;
+    if (m == WINOGRAD_IMAGE) {
+        y[0] = x[0];
+        y[to] = x[2 * from] - x[0] - x[from];
+        y[2 * to] = x[from];
+        return;
+    }
     if (m == 2) {
         y[0] = x[0] + 0.5f * sum_s;
         y[to] = 0.5f * difference_s;
@@ -122,7 +150,7 @@ typedef void transform_1d(int m, int size, const vec *x, int from, vec *y, int t
 /* How many of a dimension's elements belong to wanted outputs. */
 INLINE int wanted(int m, int size, int elements)
 {
-    return elements - (m - size);
+    return elements - (winograd_outputs(m) - size);
 }
 
 /* (in, in) -> (out, out): down the columns, then along the rows. */
@@ -179,12 +207,14 @@ INLINE void store(void *to, size_t c, vec y, bool add, enum number_kind kind)
 
 /* Calls a function of a tile with constants; arguments follow. */
 #define WITH_CONSTANT_TILE(function, t, ...)                                                       \
-    (t.m == 2                        ? function(TILE(2, 2, 2), __VA_ARGS__)                        \
+    (t.m == WINOGRAD_IMAGE           ? function(TILE(WINOGRAD_IMAGE, 2, 2), __VA_ARGS__)           \
+     : t.m == 2                      ? function(TILE(2, 2, 2), __VA_ARGS__)                        \
      : t.rows == 4 && t.columns == 4 ? function(TILE(4, 4, 4), __VA_ARGS__)                        \
      : t.rows == 4                   ? function(TILE(4, 4, 3), __VA_ARGS__)                        \
      : t.columns == 4                ? function(TILE(4, 3, 4), __VA_ARGS__)                        \
                                      : function(TILE(4, 3, 3), __VA_ARGS__))
 #define TILE(m, rows, columns) ((struct winograd_tile){m, rows, columns})
+#define ALL(m)                 TILE(m, winograd_outputs(m), winograd_outputs(m))
 
 INLINE void input(struct winograd_tile t, const void *const *pixels, size_t channels, float *v,
                   size_t ld, enum number_kind kind)
@@ -192,8 +222,8 @@ INLINE void input(struct winograd_tile t, const void *const *pixels, size_t chan
     vec x[WINOGRAD_POSITIONS_MAX], y[WINOGRAD_POSITIONS_MAX];
 
     for (size_t c = 0; c < channels; c += VEC) {
-        load_pixels(t, pixels, t.m + 2, c, x, kind);
-        transform_2d(input_1d, t, t.m + 2, t.m + 2, x, y);
+        load_pixels(t, pixels, winograd_inputs(t.m), c, x, kind);
+        transform_2d(input_1d, t, winograd_inputs(t.m), t.m + 2, x, y);
         store_positions(t, y, ld, v + c);
     }
 }
@@ -214,13 +244,14 @@ INLINE void output_tile(struct winograd_tile t, const float *v, size_t ld, size_
                         void *const *pixels, bool add, enum number_kind kind)
 {
     vec x[WINOGRAD_POSITIONS_MAX], y[WINOGRAD_OUTPUTS_MAX];
+    int outputs = winograd_outputs(t.m);
 
     for (size_t c = 0; c < channels; c += VEC) {
         load_positions(t, v + c, ld, x);
-        transform_2d(output_1d, t, t.m + 2, t.m, x, y);
+        transform_2d(output_1d, t, t.m + 2, outputs, x, y);
 #pragma GCC unroll 16
-        for (int i = 0; i < t.m * t.m; i++)
-            if (wants(t, t.m, i))
+        for (int i = 0; i < outputs * outputs; i++)
+            if (wants(t, outputs, i))
                 store(pixels[i], c, y[i], add, kind);
     }
 }
@@ -252,8 +283,8 @@ INLINE void output_gradient(struct winograd_tile t, const void *const *pixels, s
     vec x[WINOGRAD_OUTPUTS_MAX], y[WINOGRAD_POSITIONS_MAX];
 
     for (size_t c = 0; c < channels; c += VEC) {
-        load_pixels(t, pixels, t.m, c, x, kind);
-        transform_2d(output_gradient_1d, t, t.m, t.m + 2, x, y);
+        load_pixels(t, pixels, winograd_outputs(t.m), c, x, kind);
+        transform_2d(output_gradient_1d, t, winograd_outputs(t.m), t.m + 2, x, y);
         store_positions(t, y, ld, v + c);
     }
 }
@@ -270,6 +301,11 @@ void winograd_bf16_output_gradient(struct winograd_tile t, const void *const *pi
     WITH_CONSTANT_TILE(output_gradient, t, pixels, channels, v, ld, NUMBER_BF16);
 }
 
+#define WITH_CONSTANT_SIZE(function, m, ...)                                                       \
+    (m == WINOGRAD_IMAGE ? function(WINOGRAD_IMAGE, __VA_ARGS__)                                   \
+     : m == 2            ? function(2, __VA_ARGS__)                                                \
+                         : function(4, __VA_ARGS__))
+
 INLINE void kernel(int m, const float *w, ptrdiff_t tap_ld, size_t channels, float *u, size_t ld)
 {
     vec x[9], y[WINOGRAD_POSITIONS_MAX];
@@ -278,14 +314,14 @@ INLINE void kernel(int m, const float *w, ptrdiff_t tap_ld, size_t channels, flo
 #pragma GCC unroll 9
         for (int i = 0; i < 9; i++)
             x[i] = vec_load(w + i * tap_ld + c);
-        transform_2d(kernel_1d, TILE(m, m, m), 3, m + 2, x, y);
-        store_positions(TILE(m, m, m), y, ld, u + c);
+        transform_2d(kernel_1d, ALL(m), 3, m + 2, x, y);
+        store_positions(ALL(m), y, ld, u + c);
     }
 }
 
 void winograd_kernel(int m, const float *w, ptrdiff_t tap_ld, size_t channels, float *u, size_t ld)
 {
-    m == 2 ? kernel(2, w, tap_ld, channels, u, ld) : kernel(4, w, tap_ld, channels, u, ld);
+    WITH_CONSTANT_SIZE(kernel, m, w, tap_ld, channels, u, ld);
 }
 
 INLINE void kernel_gradient(int m, const float *u, size_t ld, size_t channels, float *dw,
@@ -294,8 +330,8 @@ INLINE void kernel_gradient(int m, const float *u, size_t ld, size_t channels, f
     vec x[WINOGRAD_POSITIONS_MAX], y[9];
 
     for (size_t c = 0; c < channels; c += VEC) {
-        load_positions(TILE(m, m, m), u + c, ld, x);
-        transform_2d(kernel_gradient_1d, TILE(m, m, m), m + 2, 3, x, y);
+        load_positions(ALL(m), u + c, ld, x);
+        transform_2d(kernel_gradient_1d, ALL(m), m + 2, 3, x, y);
 #pragma GCC unroll 9
         for (size_t i = 0; i < 9; i++)
             store(dw + i * tap_ld, c, y[i], add, NUMBER_FLOAT);
@@ -305,6 +341,5 @@ INLINE void kernel_gradient(int m, const float *u, size_t ld, size_t channels, f
 void winograd_kernel_gradient(int m, const float *u, size_t ld, size_t channels, float *dw,
                               size_t tap_ld, bool add)
 {
-    m == 2 ? kernel_gradient(2, u, ld, channels, dw, tap_ld, add)
-           : kernel_gradient(4, u, ld, channels, dw, tap_ld, add);
+    WITH_CONSTANT_SIZE(kernel_gradient, m, u, ld, channels, dw, tap_ld, add);
 }

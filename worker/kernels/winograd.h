@@ -10,6 +10,10 @@
  * wants three rows or three columns of outputs goes without that row or column of positions: 30 or
  * 25 products instead of 36, the same values.
  *
+ * An image of 2x2 pixels with its border of zeros needs 9 products, not 16: in one dimension
+ * y0 = w1 (x0 + x1) + (w2 - w1) x1 and y1 = w1 (x0 + x1) + (w0 - w1) x0. Its inputs are the four
+ * pixels, without the border.
+ *
  * "Positions" are the (m + 2)^2 products of a tile, `ld` floats apart, so that each is a matrix
  * (tiles, channels). All functions take one tile (or one kernel) and a multiple of VEC channels.
  *
@@ -23,23 +27,36 @@
 
 enum { WINOGRAD_POSITIONS_MAX = 36, WINOGRAD_OUTPUTS_MAX = 16 };
 
-/* m is 2 or 4 in all functions. */
+/* m is 2 or 4 in all functions, or WINOGRAD_IMAGE: an image of 2x2 pixels. */
+enum { WINOGRAD_IMAGE = 1 };
+
 static inline int winograd_positions(int m)
 {
     return (m + 2) * (m + 2);
 }
 
-/* The outputs that are wanted: m rows and columns, with m = 4 also three of either. Pixels and
+/* Per side */
+static inline int winograd_inputs(int m)
+{
+    return m == WINOGRAD_IMAGE ? 2 : m + 2;
+}
+
+static inline int winograd_outputs(int m)
+{
+    return m == WINOGRAD_IMAGE ? 2 : m;
+}
+
+/* The outputs that are wanted: all rows and columns, with m = 4 also three of either. Pixels and
  * positions keep their places; those that belong to unwanted outputs are not touched. */
 struct winograd_tile {
     int m, rows, columns;
 };
 
-/* B^T d B: pixels[(m + 2)^2] are the tile's inputs, row by row, each (channels). */
+/* B^T d B: pixels[inputs^2] are the tile's inputs, row by row, each (channels). */
 void winograd_input(struct winograd_tile t, const void *const *pixels, size_t channels, float *v,
                     size_t ld);
 
-/* A^T M A, written or added to the tile's outputs, pixels[m^2]. */
+/* A^T M A, written or added to the tile's outputs, pixels[outputs^2]. */
 void winograd_output(struct winograd_tile t, const float *v, size_t ld, size_t channels,
                      void *const *pixels, bool add);
 

@@ -25,7 +25,7 @@ enum { TEAM_WORK_BYTES = 1 << 19 };
 enum { BLOCK_BYTES = 2 << 20 };
 
 struct sizes {
-    int m;
+    int m;     /* of the transforms (kernels/winograd.h) */
     bool half; /* pixels are bf16 */
     size_t positions;
     size_t from, to;           /* channels of a group */
@@ -59,7 +59,7 @@ static size_t conv_winograd_group_rows(const struct sizes *s)
 /* Covers a side with the fewest positions: m + 2 for m outputs, with m = 4 also 5 for 3. */
 static void conv_winograd_cut_side(struct sizes *s)
 {
-    size_t m = (size_t)s->m, fewest = SIZE_MAX;
+    size_t m = (size_t)winograd_outputs(s->m), fewest = SIZE_MAX;
 
     for (size_t small = 0; small < (m == 4 ? m : 1); small++) {
         size_t rest = s->side - size_min(s->side, small * (m - 1)), full = (rest + m - 1) / m;
@@ -104,8 +104,10 @@ static struct sizes winograd_sizes(const struct conv *c, enum conv_winograd m, b
     struct sizes s = {
         .m = (int)m, .from = turned ? co : ci, .to = turned ? ci : co, .groups = groups};
 
-    s.positions = (size_t)winograd_positions(s.m);
     s.side = (size_t)c->window.out;
+    if (m == CONV_WINOGRAD_2 && s.side == 2)
+        s.m = WINOGRAD_IMAGE;
+    s.positions = (size_t)winograd_positions(s.m);
     conv_winograd_cut_side(&s);
     s.block = conv_winograd_block(&s, single);
     s.weights_step = s.from * s.block + PAD;
@@ -242,7 +244,7 @@ struct span {
 
 static struct span conv_winograd_span(const struct sizes *s, size_t i)
 {
-    size_t m = (size_t)s->m;
+    size_t m = (size_t)winograd_outputs(s->m);
     return i < s->full ? (struct span){i * m, m}
                        : (struct span){s->full * m + (i - s->full) * (m - 1), m - 1};
 }
@@ -272,14 +274,14 @@ static size_t conv_winograd_number(const struct sizes *s)
     return s->half ? sizeof(bf16) : sizeof(float);
 }
 
-/* A tile's outputs or, with a margin of 1, its inputs, from a channel on; `edge` stands for those
- * outside the image, and for those of unwanted outputs. */
-static void conv_winograd_find_pixels(const struct sizes *s, const struct place *p, int margin,
+/* A tile's outputs or inputs (`size` per side) from a channel on; `edge` stands for those outside
+ * the image, and for those of unwanted outputs. */
+static void conv_winograd_find_pixels(const struct sizes *s, const struct place *p, int size,
                                       const void *base, size_t channels, size_t channel,
                                       const void *edge, const void **pixels)
 {
     size_t number = conv_winograd_number(s), pixel = channels * number;
-    int size = s->m + 2 * margin;
+    int margin = (size - winograd_outputs(s->m)) / 2;
 
     for (int i = 0; i < size; i++) {
         size_t y = p->y.first + (size_t)(i - margin); /* -1: larger than any */
@@ -315,7 +317,7 @@ static bool conv_winograd_counts_transform(const struct sizes *s, const struct p
 struct walk {
     const struct sizes *s;
     const struct part *part;
-    int margin;
+    int size;        /* pixels per side */
     size_t channels; /* of the tensor */
     const void *from, *edge;
     struct place place[2];
@@ -327,14 +329,13 @@ enum { LINE_BYTES = 64 };
 static void conv_winograd_look_at(struct walk *w, size_t t)
 {
     const void **pixels = w->pixels[t % 2];
-    int size = w->s->m + 2 * w->margin;
 
     if (t >= w->part->end)
         return;
     w->place[t % 2] = conv_winograd_place_of(w->s, w->part->group, t);
-    conv_winograd_find_pixels(w->s, &w->place[t % 2], w->margin, w->from, w->channels,
+    conv_winograd_find_pixels(w->s, &w->place[t % 2], w->size, w->from, w->channels,
                               w->part->channel, w->edge, pixels);
-    for (int i = 0; w->s->groups > 1 && i < size * size; i++)
+    for (int i = 0; w->s->groups > 1 && i < w->size * w->size; i++)
         for (size_t at = 0; at < w->part->channels * conv_winograd_number(w->s); at += LINE_BYTES)
             __builtin_prefetch((const char *)pixels[i] + at);
 }
@@ -343,11 +344,11 @@ static void conv_winograd_transform_inputs(const struct sizes *s, const void *x,
                                            const float *zeros, float *v)
 {
     __typeof__(winograd_input) *transform = s->half ? winograd_bf16_input : winograd_input;
-    struct walk w = {
-        .s = s, .part = &r, .margin = 1, .channels = s->groups * s->from, .from = x, .edge = zeros};
+    int size = winograd_inputs(s->m);
+    struct walk w = {s, &r, size, s->groups * s->from, .from = x, .edge = zeros};
     double piece = trace_begin();
 
-    if (conv_winograd_counts_transform(s, &r, s->positions))
+    if (conv_winograd_counts_transform(s, &r, (size_t)(size * size)))
         return;
     conv_winograd_look_at(&w, r.first);
     for (size_t t = r.first; t < r.end; t++) {
@@ -363,11 +364,11 @@ static void conv_winograd_transform_outputs(const struct sizes *s, const float *
                                             float *unwanted, void *z, bool add)
 {
     __typeof__(winograd_output) *transform = s->half ? winograd_bf16_output : winograd_output;
-    struct walk w = {
-        .s = s, .part = &r, .channels = s->groups * s->to, .from = z, .edge = unwanted};
+    int size = winograd_outputs(s->m);
+    struct walk w = {s, &r, size, s->groups * s->to, .from = z, .edge = unwanted};
     double piece = trace_begin();
 
-    if (conv_winograd_counts_transform(s, &r, (size_t)(s->m * s->m)))
+    if (conv_winograd_counts_transform(s, &r, (size_t)(size * size)))
         return;
     conv_winograd_look_at(&w, r.first);
     for (size_t t = r.first; t < r.end; t++) {
@@ -384,10 +385,11 @@ static void conv_winograd_transform_gradients(const struct sizes *s, const void 
 {
     __typeof__(winograd_output_gradient) *transform =
         s->half ? winograd_bf16_output_gradient : winograd_output_gradient;
-    struct walk w = {.s = s, .part = &r, .channels = s->groups * s->to, .from = dz, .edge = zeros};
+    int size = winograd_outputs(s->m);
+    struct walk w = {s, &r, size, s->groups * s->to, .from = dz, .edge = zeros};
     double piece = trace_begin();
 
-    if (conv_winograd_counts_transform(s, &r, (size_t)(s->m * s->m)))
+    if (conv_winograd_counts_transform(s, &r, (size_t)(size * size)))
         return;
     conv_winograd_look_at(&w, r.first);
     for (size_t t = r.first; t < r.end; t++) {

@@ -1,7 +1,7 @@
 /*
  * Winograd's minimal filtering (kernels/winograd.h) for 3x3 convolutions of stride 1, padded by 1:
  * groups of tiles, small enough for the cache, are transformed, multiplied position by position
- * with the transformed weights, and transformed back.
+ * with the transformed weights, and transformed back. F(2x2) of images of 2x2 is WINOGRAD_IMAGE.
  *
  * The input gradient is the same convolution of dz with the kernel rotated by 180 degrees and its
  * channels swapped. The weight gradient is summed over all tiles before it is transformed back.
