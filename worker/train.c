@@ -121,7 +121,7 @@ static int train_open_trainer(struct run *r, struct trainer *t, struct error *e)
     train_list_phases(r->plan, &loader);
     int status = loader_create(&loader, &t->loader, e);
     if (!status)
-        status = optimizer_create(r->model, s, &t->optimizer, e);
+        status = optimizer_create(r->model, s, r->plan->peak_lr, &t->optimizer, e);
     if (!status)
         status = ema_create(r, e);
     t->profile = profile_create(r);

@@ -221,13 +221,13 @@ static const struct job_option options[] = {
           "range of fp32; powers of two do not change the result. Only with precision bf16.")},
 
     {"/lr/base", JOB_OPTION_NUMBER, AT(lr.base), DEFAULT("0.1"), RANGE(0, 1e12), ABOVE,
-     HELP("Learning rate for a global batch of lr.base_batch. The default depends on optimizer.name: 0.1 for sgd and lars, 0.001 for "
-          "adam, adamw and rmsprop, 0.01 for adagrad, 1 for adadelta.")},
+     HELP("Learning rate for a global batch of lr.base_batch. The default depends on optimizer.name: 0.1 for sgd, sgdw and lars, 0.001 "
+          "for adam, adamw and rmsprop, 0.01 for adagrad, 1 for adadelta.")},
     {"/lr/base_batch", JOB_OPTION_INTEGER, AT(lr.base_batch), DEFAULT("256"), RANGE(1, 1e9), UNIT("images"),
      HELP("The global batch that lr.base is for.")},
     {"/lr/scaling", CHOICE("linear", "sqrt", "none"), AT(lr.scaling), DEFAULT("\"linear\""),
      HELP("How the peak learning rate grows with the global batch B: linear (B / base_batch), sqrt (its square root), or none. The "
-          "default is sqrt for the adaptive optimisers, that is all but sgd and lars.")},
+          "default is sqrt for the adaptive optimisers, that is all but sgd, sgdw and lars.")},
     {"/lr/factor", JOB_OPTION_NUMBER, AT(lr.factor), DEFAULT("1"), RANGE(0, 1000), ABOVE,
      HELP("Factor for the scaled learning rate.")},
     {"/lr/start", JOB_OPTION_NUMBER, OR_NULL, AT(lr.start), FLAG(lr.has_start), DEFAULT("null"), RANGE(0, 1000),
@@ -250,16 +250,18 @@ static const struct job_option options[] = {
     {"/lr/staircase", JOB_OPTION_BOOLEAN, AT(lr.staircase), DEFAULT("false"),
      HELP("Exponential decay in jumps, one after each lr.decay_epochs; false: a little in every step.")},
 
-    {"/optimizer/name", CHOICE("sgd", "lars", "adam", "adamw", "rmsprop", "adagrad", "adadelta"), AT(optimizer.name), DEFAULT("\"sgd\""),
-     HELP("sgd: stochastic gradient descent with momentum; lars: LARS, for very large batches; the adaptive optimisers have PyTorch's "
-          "definitions and defaults.")},
+    {"/optimizer/name", CHOICE("sgd", "sgdw", "lars", "adam", "adamw", "rmsprop", "adagrad", "adadelta"), AT(optimizer.name), DEFAULT("\"sgd\""),
+     HELP("sgd: stochastic gradient descent with momentum; sgdw: sgd with decoupled weight decay, as DecoupledSGDW of MosaicML's Composer: "
+          "v = momentum v + g; w = (1 - weight_decay lr / peak) w - lr v, where lr is the rate of the step and peak the peak_lr of the "
+          "plan; lars: LARS, for very large batches; the adaptive optimisers have PyTorch's definitions and defaults.")},
     {"/optimizer/momentum", JOB_OPTION_NUMBER, AT(optimizer.momentum), DEFAULT("0.9"), RANGE(0, 1), BELOW,
-     HELP("Momentum of sgd, lars and rmsprop; 0: none (the default of rmsprop).")},
+     HELP("Momentum of sgd, sgdw, lars and rmsprop; 0: none (the default of rmsprop).")},
     {"/optimizer/nesterov", JOB_OPTION_BOOLEAN, AT(optimizer.nesterov), DEFAULT("false"),
-     HELP("Use Nesterov momentum (sgd and lars).")},
+     HELP("Use Nesterov momentum (sgd, sgdw and lars): the step is g + momentum v, for sgd and lars including the weight decay in g.")},
     {"/optimizer/weight_decay", JOB_OPTION_NUMBER, AT(optimizer.weight_decay), DEFAULT("5e-5"), RANGE(0, 1),
      HELP("Weight decay: weight_decay x weight is added to the gradient; adamw shrinks the weight by learning rate x weight_decay "
-          "instead. The default is 5e-5 for sgd and lars, 0.01 for adamw, 0 for the others.")},
+          "instead, sgdw by weight_decay x the fraction of the peak that the learning rate has. The default is 5e-5 for sgd and lars, 5e-4 "
+          "for sgdw, 0.01 for adamw, 0 for the others.")},
     {"/optimizer/decay_bn", JOB_OPTION_BOOLEAN, AT(optimizer.decay_bn), DEFAULT("false"),
      HELP("Also decay gamma and beta of batch norm. The bias of the classifier is always decayed, except with lars, which treats it like "
           "gamma and beta (as does the MLPerf reference).")},

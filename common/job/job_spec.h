@@ -39,6 +39,7 @@ enum job_decay {
 };
 enum job_optimizer {
     JOB_OPTIMIZER_SGD,
+    JOB_OPTIMIZER_SGDW,
     JOB_OPTIMIZER_LARS,
     JOB_OPTIMIZER_ADAM,
     JOB_OPTIMIZER_ADAMW,

@@ -103,14 +103,14 @@ static const struct {
     bool of_plan;
     const char *path;
 } optimizer_settings[] = {
-    {NULL,           "opt_base_learning_rate",          true,  "peak_lr"               },
-    {NULL,           "opt_end_learning_rate",           false, "lr.end"                },
-    {NULL,           "opt_learning_rate_warmup_epochs", false, "lr.warmup_epochs"      },
-    {" sgd lars ",   "opt_momentum",                    false, "optimizer.momentum"    },
-    {" adam adamw ", "opt_adam_beta_1",                 false, "optimizer.beta1"       },
-    {" adam adamw ", "opt_adam_beta_2",                 false, "optimizer.beta2"       },
-    {" adam adamw ", "opt_adam_epsilon",                false, "optimizer.eps"         },
-    {NULL,           "opt_weight_decay",                false, "optimizer.weight_decay"},
+    {NULL,              "opt_base_learning_rate",          true,  "peak_lr"               },
+    {NULL,              "opt_end_learning_rate",           false, "lr.end"                },
+    {NULL,              "opt_learning_rate_warmup_epochs", false, "lr.warmup_epochs"      },
+    {" sgd sgdw lars ", "opt_momentum",                    false, "optimizer.momentum"    },
+    {" adam adamw ",    "opt_adam_beta_1",                 false, "optimizer.beta1"       },
+    {" adam adamw ",    "opt_adam_beta_2",                 false, "optimizer.beta2"       },
+    {" adam adamw ",    "opt_adam_epsilon",                false, "optimizer.eps"         },
+    {NULL,              "opt_weight_decay",                false, "optimizer.weight_decay"},
 };
 
 /* Only for poly; excludes warm-up. */

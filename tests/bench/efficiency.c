@@ -82,7 +82,7 @@ static int make_trainee(const struct options *o, struct trainee *t, struct error
     if (model_create(&c, &t->model, e))
         return -1;
     model_init(t->model, 1);
-    return optimizer_create(t->model, &spec, &t->optimizer, e);
+    return optimizer_create(t->model, &spec, 0.001, &t->optimizer, e);
 }
 
 static void destroy_trainee(struct trainee *t)

@@ -251,7 +251,7 @@ int main(int argc, char **argv)
     struct job_spec spec = {
         .optimizer = {.momentum = 0.9, .weight_decay = 5e-5}
     };
-    if (model_create(&c, &m, &e) || (!o.eval && optimizer_create(m, &spec, &s, &e))) {
+    if (model_create(&c, &m, &e) || (!o.eval && optimizer_create(m, &spec, 0.01, &s, &e))) {
         fprintf(stderr, "%s\n", e.text);
         return 1;
     }

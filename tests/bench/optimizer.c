@@ -90,7 +90,7 @@ static int optimizer_create_all(struct bench *b, struct error *e)
 
     for (int i = 0; i < KINDS && !status; i++) {
         spec.optimizer.name = (enum job_optimizer)i;
-        status = optimizer_create(b->model, &spec, &b->kinds[i], e);
+        status = optimizer_create(b->model, &spec, 1e-6, &b->kinds[i], e);
     }
     if (!status)
         model_init(b->model, 1);
@@ -120,7 +120,7 @@ int main(int argc, char **argv)
     optimizer_measure(&b, &copy, best);
     printf("{\"copy_gb_per_sec\": %.2f, \"update_gb_per_sec\": %.2f", 1e-9 * copy,
            1e-9 * best[JOB_OPTIMIZER_SGD]);
-    for (size_t i = JOB_OPTIMIZER_LARS; i < KINDS; i++)
+    for (size_t i = JOB_OPTIMIZER_SGDW; i < KINDS; i++)
         printf(", \"%s_gb_per_sec\": %.2f", optimizer_kind_at(i)->name, 1e-9 * best[i]);
     printf("}\n");
     for (int i = 0; i < KINDS; i++)

@@ -338,7 +338,7 @@ static int run_train(char **a)
     shake_batch_norm(m, 0.1);
     save_weights(m, in(a[6], "", "weights"));
     write_batches(&b, in(a[6], "", "batches"));
-    if (optimizer_create(m, &spec, &s, &e))
+    if (optimizer_create(m, &spec, 0.0005, &s, &e))
         die(&e);
     train(m, s, &b, o.mixup);
     save_weights(m, in(a[6], "", "trained"));

@@ -38,9 +38,25 @@ def lars(before, g, base, steps, keys):
     return end
 
 
+class DecoupledSGDW(torch.optim.SGD):
+    """That of MosaicML's Composer: a weight shrinks by weight_decay times the fraction that the rate has of the group's initial_lr."""
+
+    @torch.no_grad()
+    def step(self):
+        decays = [group["weight_decay"] for group in self.param_groups]
+        for group, decay in zip(self.param_groups, decays):
+            group["weight_decay"] = 0
+            for p in group["params"]:
+                p.mul_(1 - group["lr"] / group["initial_lr"] * decay)
+        super().step()
+        for group, decay in zip(self.param_groups, decays):
+            group["weight_decay"] = decay
+
+
 # Our key by PyTorch's argument; what a job does not state is PyTorch's default on that side.
 ARGUMENTS = {
     "sgd": (torch.optim.SGD, {"momentum": "momentum", "nesterov": "nesterov"}),
+    "sgdw": (DecoupledSGDW, {"momentum": "momentum", "nesterov": "nesterov"}),
     "adam": (torch.optim.Adam, {"eps": "eps"}),
     "adamw": (torch.optim.AdamW, {"eps": "eps"}),
     "rmsprop": (torch.optim.RMSprop, {"eps": "eps", "alpha": "alpha", "momentum": "momentum", "centered": "centered"}),
@@ -61,6 +77,8 @@ def by_torch(before, g, base, steps, keys, kind):
     decay = {"weight_decay": keys["weight_decay"]} if "weight_decay" in keys else {}
     groups = [{"params": others, **decay}, {"params": spared, **(decay if keys.get("decay_bn") else {"weight_decay": 0})}]
     optimizer = make(groups, lr=base, **options)
+    for group in optimizer.param_groups:
+        group["initial_lr"] = 2 * base
     for i in range(steps):
         for group in optimizer.param_groups:
             group["lr"] = base * (i + 1)
@@ -81,6 +99,8 @@ CASES = [
     *((0.5, {**LARS, "nesterov": n, "momentum_correction": c}) for n in (False, True) for c in (False, True)),
     (0.05, {"name": "sgd", "momentum": 0.9, "weight_decay": 0.01}),
     (0.05, {"name": "sgd", "momentum": 0.9, "nesterov": True, "weight_decay": 0.01, "decay_bn": True}),
+    (0.05, {"name": "sgdw", "momentum": 0.9, "weight_decay": 0.01}),
+    (0.05, {"name": "sgdw", "momentum": 0.9, "nesterov": True, "weight_decay": 0.1, "decay_bn": True}),
     *((0.01, {"name": name}) for name in ("adam", "adamw", "rmsprop", "adagrad", "adadelta")),
     (0.01, {"name": "adam", "beta1": 0.8, "beta2": 0.95, "eps": 1e-3, "weight_decay": 0.1, "decay_bn": True}),
     (0.01, {"name": "adamw", "beta1": 0.8, "beta2": 0.95, "weight_decay": 0.1}),

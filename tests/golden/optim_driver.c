@@ -89,7 +89,7 @@ static void update(struct model *m, const float *start, const float *gradients, 
     struct job_spec *spec = optim_read_job(job);
 
     memcpy(model_params(m), start, model_param_count(m) * sizeof *start);
-    if (optimizer_create(m, spec, &o, &e))
+    if (optimizer_create(m, spec, 2 * spec->lr.base, &o, &e))
         optim_die(&e);
     for (int i = 0; i < steps; i++) {
         for (size_t k = 0; k < model_param_count(m); k++)

@@ -8,16 +8,27 @@ static double decay_of(const struct job_optimizer_keys *k, const struct optim_st
     return s->decays ? k->weight_decay : 0;
 }
 
+static void sgd_with(double shrink, double decay, const struct job_optimizer_keys *k,
+                     const struct optim_step *s, float *w, float *v, const float *g, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        double d = g[i] + decay * w[i], velocity = k->momentum * v[i] + d;
+        double step = k->nesterov ? d + k->momentum * velocity : velocity;
+        v[i] = (float)velocity;
+        w[i] = (float)(shrink * w[i] - s->lr * step);
+    }
+}
+
 static void reference_sgd(const struct job_optimizer_keys *k, const struct optim_step *s, float *w,
                           float *const state[], const float *g, size_t n)
 {
-    float *v = state[0];
+    sgd_with(1, decay_of(k, s), k, s, w, state[0], g, n);
+}
 
-    for (size_t i = 0; i < n; i++) {
-        double d = g[i] + decay_of(k, s) * w[i], velocity = k->momentum * v[i] + d;
-        v[i] = (float)velocity;
-        w[i] = (float)(w[i] - s->lr * (k->nesterov ? d + k->momentum * velocity : velocity));
-    }
+static void reference_sgdw(const struct job_optimizer_keys *k, const struct optim_step *s, float *w,
+                           float *const state[], const float *g, size_t n)
+{
+    sgd_with(1 - s->lr / s->peak_lr * decay_of(k, s), 0, k, s, w, state[0], g, n);
 }
 
 static void reference_lars(const struct job_optimizer_keys *k, const struct optim_step *s, float *w,
@@ -124,10 +135,10 @@ static void reference_adadelta(const struct job_optimizer_keys *k, const struct 
 optim_reference *optim_reference_of(enum job_optimizer name)
 {
     static optim_reference *const references[] = {
-        [JOB_OPTIMIZER_SGD] = reference_sgd,           [JOB_OPTIMIZER_LARS] = reference_lars,
-        [JOB_OPTIMIZER_ADAM] = reference_adam,         [JOB_OPTIMIZER_ADAMW] = reference_adamw,
-        [JOB_OPTIMIZER_RMSPROP] = reference_rmsprop,   [JOB_OPTIMIZER_ADAGRAD] = reference_adagrad,
-        [JOB_OPTIMIZER_ADADELTA] = reference_adadelta,
+        [JOB_OPTIMIZER_SGD] = reference_sgd,         [JOB_OPTIMIZER_SGDW] = reference_sgdw,
+        [JOB_OPTIMIZER_LARS] = reference_lars,       [JOB_OPTIMIZER_ADAM] = reference_adam,
+        [JOB_OPTIMIZER_ADAMW] = reference_adamw,     [JOB_OPTIMIZER_RMSPROP] = reference_rmsprop,
+        [JOB_OPTIMIZER_ADAGRAD] = reference_adagrad, [JOB_OPTIMIZER_ADADELTA] = reference_adadelta,
     };
     return references[name];
 }

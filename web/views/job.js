@@ -19,7 +19,7 @@ import { provenanceCard } from "./job_provenance.js";
 const PERIOD_MS = 1500; // between polls
 const LIVE_MS = 250; // between displays of steps reported by the stream
 
-const optimizerWords = (o) => [o.name, ["sgd", "lars", "rmsprop"].includes(o.name) && `momentum ${o.momentum}`,
+const optimizerWords = (o) => [o.name, ["sgd", "sgdw", "lars", "rmsprop"].includes(o.name) && `momentum ${o.momentum}`,
   `weight decay ${o.weight_decay}`].filter(Boolean).join(", ");
 
 // Differences from plain fp32; null if there are none.

@@ -29,6 +29,7 @@ struct optimizer {
     const struct optimizer_kind *kind;
     const struct optim_kernel *kernel;
     struct job_optimizer_keys keys;
+    double peak_lr;
     float loss_scale; /* divisor of the gradients */
     const char *state_names[OPTIMIZER_STATES_MAX];
     float *states[OPTIMIZER_STATES_MAX];
@@ -85,8 +86,8 @@ static int optimizer_allocate(struct optimizer *o, struct error *e)
     return 0;
 }
 
-int optimizer_create(struct model *m, const struct job_spec *spec, struct optimizer **out,
-                     struct error *e)
+int optimizer_create(struct model *m, const struct job_spec *spec, double peak_lr,
+                     struct optimizer **out, struct error *e)
 {
     struct optimizer *o = xcalloc(1, sizeof *o);
 
@@ -95,6 +96,7 @@ int optimizer_create(struct model *m, const struct job_spec *spec, struct optimi
     o->kind = optimizer_kind_at((size_t)spec->optimizer.name);
     o->kernel = optim_kernel_of(spec->optimizer.name);
     o->keys = spec->optimizer;
+    o->peak_lr = peak_lr;
     o->loss_scale = spec->loss_scale > 0 ? (float)spec->loss_scale : 1;
     o->state_count = optimizer_states_of(spec, o->state_names);
     int status = optimizer_allocate(o, e);
@@ -207,6 +209,7 @@ static void optimizer_make_rules(struct optimizer *o, double lr)
         bool spared = optimizer_is_spared(o, model_tensor(o->model, tensor)->kind);
         struct optim_step step = {.lr = lr,
                                   .last_lr = o->last_lr,
+                                  .peak_lr = o->peak_lr,
                                   .number = o->steps + 1,
                                   .decays = !spared || o->keys.decay_bn,
                                   .excluded = spared};

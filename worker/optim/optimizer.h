@@ -9,9 +9,10 @@
 
 struct optimizer;
 
-/* The model must outlive it; copies what it needs of the spec. */
-int optimizer_create(struct model *m, const struct job_spec *spec, struct optimizer **out,
-                     struct error *e);
+/* The model must outlive it; copies what it needs of the spec. peak_lr is that of the schedule, to
+ * which sgdw's decay refers. */
+int optimizer_create(struct model *m, const struct job_spec *spec, double peak_lr,
+                     struct optimizer **out, struct error *e);
 void optimizer_destroy(struct optimizer *o); /* NULL is fine */
 
 /* Updates the parameters from the gradients, which it first divides by loss_scale. Returns the sum

@@ -7,12 +7,16 @@
 #include "worker/kernels/vec.h"
 
 /* ---- SGD with momentum, as in torch and Goyal et al. (arXiv:1706.02677, section 3, eq. 9):
- * v = momentum v + (g + decay w); w -= lr v; with Nesterov w -= lr (g + decay w + momentum v) */
+ * v = momentum v + (g + decay w); w -= lr v; with Nesterov w -= lr (g + decay w + momentum v).
+ * SGDW, as Composer's DecoupledSGDW: the same without decay, and w *= 1 - decay lr / peak first */
 
-static inline float update_sgd_one(const struct optim_rule *r, float *w, float *v, float g)
+static inline float update_sgd_one(const struct optim_rule *r, float *w, float *v, float g,
+                                   bool decoupled)
 {
     float d = g + r->decay * *w;
     *v = r->momentum * *v + d;
+    if (decoupled)
+        *w *= r->keep;
     *w -= r->lr * (r->nesterov ? d + r->momentum * *v : *v);
     return g * g;
 }
@@ -20,7 +24,7 @@ static inline float update_sgd_one(const struct optim_rule *r, float *w, float *
 static inline __attribute__((always_inline)) float update_sgd_chunk(const struct optim_rule *r,
                                                                     float *w, float *v,
                                                                     const float *g, size_t n,
-                                                                    bool nesterov)
+                                                                    bool nesterov, bool decoupled)
 {
     vec lr = vec_all(r->lr), momentum = vec_all(r->momentum), decay = vec_all(r->decay);
     vec squares = {0};
@@ -35,30 +39,54 @@ static inline __attribute__((always_inline)) float update_sgd_chunk(const struct
         vec step = vi;
         if (nesterov)
             step = d + momentum * vi;
+        if (decoupled)
+            wi *= vec_all(r->keep);
         vec_store(w + i, wi - lr * step);
     }
     for (; i < n; i++)
-        sum += update_sgd_one(r, w + i, v + i, g[i]);
+        sum += update_sgd_one(r, w + i, v + i, g[i], decoupled);
     for (int k = 0; k < VEC; k++)
         sum += squares[k];
+    return sum;
+}
+
+static inline __attribute__((always_inline)) double update_sgd_chunks(const struct optim_rule *r,
+                                                                      float *w, float *v,
+                                                                      const float *g, size_t n,
+                                                                      bool nesterov, bool decoupled)
+{
+    double sum = 0;
+
+    for (size_t i = 0; i < n; i += OPTIM_FLOATS_IN_SUM) {
+        size_t count = n - i < OPTIM_FLOATS_IN_SUM ? n - i : OPTIM_FLOATS_IN_SUM;
+        sum += update_sgd_chunk(r, w + i, v + i, g + i, count, nesterov, decoupled);
+    }
     return sum;
 }
 
 static double update_sgd(const struct optim_rule *r, float *w, float *const state[], const float *g,
                          size_t n)
 {
-    float *v = state[0];
-    double sum = 0;
+    return r->nesterov ? update_sgd_chunks(r, w, state[0], g, n, true, false)
+                       : update_sgd_chunks(r, w, state[0], g, n, false, false);
+}
 
-    for (size_t i = 0; i < n; i += OPTIM_FLOATS_IN_SUM) {
-        size_t count = n - i < OPTIM_FLOATS_IN_SUM ? n - i : OPTIM_FLOATS_IN_SUM;
-        sum += r->nesterov ? update_sgd_chunk(r, w + i, v + i, g + i, count, true)
-                           : update_sgd_chunk(r, w + i, v + i, g + i, count, false);
-    }
-    return sum;
+static double update_sgdw(const struct optim_rule *r, float *w, float *const state[],
+                          const float *g, size_t n)
+{
+    return r->nesterov ? update_sgd_chunks(r, w, state[0], g, n, true, true)
+                       : update_sgd_chunks(r, w, state[0], g, n, false, true);
+}
+
+static void update_refine_sgdw(struct optim_rule *r, const struct job_optimizer_keys *keys,
+                               const struct optim_step *step)
+{
+    r->decay = 0;
+    r->keep = (float)(1 - (step->decays ? step->lr / step->peak_lr * keys->weight_decay : 0));
 }
 
 static const struct optim_kernel optim_sgd = {.update = update_sgd};
+static const struct optim_kernel optim_sgdw = {.refine = update_refine_sgdw, .update = update_sgdw};
 
 /*
  * ---- LARS, layer-wise adaptive rate scaling (You et al., arXiv:1708.03888), in the form of
@@ -366,10 +394,10 @@ static void update_refine_adadelta(struct optim_rule *r, const struct job_optimi
 static const struct optim_kernel optim_adadelta = {false, update_refine_adadelta, update_adadelta};
 
 static const struct optim_kernel *const kernels[] = {
-    [JOB_OPTIMIZER_SGD] = &optim_sgd,           [JOB_OPTIMIZER_LARS] = &optim_lars,
-    [JOB_OPTIMIZER_ADAM] = &optim_adam,         [JOB_OPTIMIZER_ADAMW] = &optim_adamw,
-    [JOB_OPTIMIZER_RMSPROP] = &optim_rmsprop,   [JOB_OPTIMIZER_ADAGRAD] = &optim_adagrad,
-    [JOB_OPTIMIZER_ADADELTA] = &optim_adadelta,
+    [JOB_OPTIMIZER_SGD] = &optim_sgd,         [JOB_OPTIMIZER_SGDW] = &optim_sgdw,
+    [JOB_OPTIMIZER_LARS] = &optim_lars,       [JOB_OPTIMIZER_ADAM] = &optim_adam,
+    [JOB_OPTIMIZER_ADAMW] = &optim_adamw,     [JOB_OPTIMIZER_RMSPROP] = &optim_rmsprop,
+    [JOB_OPTIMIZER_ADAGRAD] = &optim_adagrad, [JOB_OPTIMIZER_ADADELTA] = &optim_adadelta,
 };
 
 const struct optim_kernel *optim_kernel_of(enum job_optimizer name)

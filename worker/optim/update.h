@@ -22,6 +22,7 @@ struct optim_norms {
 /* One step of one tensor */
 struct optim_step {
     double lr, last_lr; /* of this and the previous step; 0: none */
+    double peak_lr;     /* of the schedule */
     int64_t number;     /* of the step, from 1 */
     bool decays;
     bool excluded;            /* from LARS's trust: gamma, beta, bias */
@@ -32,7 +33,7 @@ struct optim_step {
 struct optim_rule {
     float lr;       /* including LARS's trust and Adam's and Adagrad's divisors */
     float decay;    /* g + decay w */
-    float keep;     /* AdamW: factor of w, applied first */
+    float keep;     /* AdamW, SGDW: factor of w, applied first */
     float momentum; /* including LARS's correction */
     float ahead;    /* LARS: momentum without correction, for Nesterov */
     bool nesterov, centered;

@@ -914,6 +914,7 @@ Test(job_spec, defaults_depend_on_the_optimiser)
 {
     optimizer_gives("", 0.1, JOB_SCALING_LINEAR, 5e-5, 0.9, 1e-8);
     optimizer_gives("'name': 'lars'", 0.1, JOB_SCALING_LINEAR, 5e-5, 0.9, 1e-8);
+    optimizer_gives("'name': 'sgdw'", 0.1, JOB_SCALING_LINEAR, 5e-4, 0.9, 1e-8);
     optimizer_gives("'name': 'adam'", 0.001, JOB_SCALING_SQRT, 0, 0.9, 1e-8);
     optimizer_gives("'name': 'adamw'", 0.001, JOB_SCALING_SQRT, 0.01, 0.9, 1e-8);
     optimizer_gives("'name': 'rmsprop'", 0.001, JOB_SCALING_SQRT, 0, 0, 1e-8);

@@ -250,6 +250,7 @@ Test(plan, memory_counts_what_the_optimiser_remembers)
     int64_t one = 4ll * 25557032, sgd = memory_with("'name': 'sgd'");
 
     cr_assert_eq(memory_with("'name': 'lars'"), sgd);
+    cr_assert_eq(memory_with("'name': 'sgdw'"), sgd);
     cr_assert_eq(memory_with("'name': 'adam'"), sgd + one);
     cr_assert_eq(memory_with("'name': 'adagrad'"), sgd);
     cr_assert_eq(memory_with("'name': 'adadelta'"), sgd + one);

@@ -134,7 +134,7 @@ static void check_update(enum job_optimizer name, int threads, double wanted)
     struct error e;
 
     cr_assert_eq(model_create(&config, &m, &e), 0);
-    cr_assert_eq(optimizer_create(m, &spec, &o, &e), 0);
+    cr_assert_eq(optimizer_create(m, &spec, 0.1, &o, &e), 0);
     step = (struct shares_step){.flops = shares_flops[JOB_PRECISION_FP32]};
     team_watch = &watch;
     optimizer_step(o, 0.1);

@@ -9,6 +9,8 @@
 #include "worker/optim/optimizer.h"
 #include "worker/optim/update.h"
 
+#define PEAK 0.1 /* that of the schedule */
+
 static const struct job_optimizer_keys common = {.momentum = 0.9,
                                                  .weight_decay = 1e-2,
                                                  .lars_eta = 0.01,
@@ -28,6 +30,8 @@ static const struct {
 } variants[] = {
     {JOB_OPTIMIZER_SGD,      ""  },
     {JOB_OPTIMIZER_SGD,      "nd"},
+    {JOB_OPTIMIZER_SGDW,     ""  },
+    {JOB_OPTIMIZER_SGDW,     "nd"},
     {JOB_OPTIMIZER_LARS,     ""  },
     {JOB_OPTIMIZER_LARS,     "nd"},
     {JOB_OPTIMIZER_LARS,     "nc"},
@@ -96,6 +100,7 @@ static void step_by_definition(const struct job_spec *spec, const struct model *
     bool excluded = bn || (t->kind == MODEL_FC_BIAS && spec->optimizer.name == JOB_OPTIMIZER_LARS);
     struct optim_step s = {.lr = lr,
                            .last_lr = last_lr,
+                           .peak_lr = PEAK,
                            .number = step + 1,
                            .decays = !excluded || spec->optimizer.decay_bn,
                            .excluded = excluded};
@@ -116,7 +121,7 @@ static void compare_steps(const struct variant *v, int threads)
 
     for (int k = 0; k < OPTIMIZER_STATES_MAX; k++)
         states[k] = calloc(n, sizeof(float));
-    cr_assert_eq(optimizer_create(m, &v->spec, &o, &e), 0);
+    cr_assert_eq(optimizer_create(m, &v->spec, PEAK, &o, &e), 0);
     for (int step = 0; step < 3; step++) {
         double lr = 0.01 * (step + 1), squares = 0;
         fill_gradients(m, step);
@@ -168,8 +173,11 @@ Test(optimizer, updates_of_any_length_equal_the_reference)
                 state[k] = calloc(n, sizeof(float));
                 state2[k] = calloc(n, sizeof(float));
             }
-            struct optim_step s = {
-                .lr = 0.1, .number = 1, .decays = true, .norms = optim_norms_of(w, g, n)};
+            struct optim_step s = {.lr = 0.1,
+                                   .peak_lr = 0.2,
+                                   .number = 1,
+                                   .decays = true,
+                                   .norms = optim_norms_of(w, g, n)};
             struct optim_rule r = optim_rule_of(v.spec.optimizer.name, &v.spec.optimizer, &s);
             optim_kernel_of(v.spec.optimizer.name)->update(&r, w, state, g, n);
             optim_reference_of(v.spec.optimizer.name)(&v.spec.optimizer, &s, w2, state2, g, n);
@@ -197,7 +205,7 @@ Test(optimizer, threads_do_not_change_the_bits)
             struct optimizer *o;
             m[k] = small_model(threads[k]);
             fill_gradients(m[k], 5);
-            cr_assert_eq(optimizer_create(m[k], &v.spec, &o, &e), 0);
+            cr_assert_eq(optimizer_create(m[k], &v.spec, PEAK, &o, &e), 0);
             squares[k] = optimizer_step(o, 0.1);
             optimizer_destroy(o);
         }
@@ -210,7 +218,7 @@ Test(optimizer, threads_do_not_change_the_bits)
     }
 }
 
-/* With momentum 0, lr 1 and gradient 0 only the decay moves a weight. */
+/* With momentum 0, lr and peak 1, and gradient 0 only the decay moves a weight. */
 static void check_decay(int name, bool decay_bn)
 {
     struct model *m = small_model(2);
@@ -230,7 +238,7 @@ static void check_decay(int name, bool decay_bn)
 
     for (size_t i = 0; i < model_param_count(m); i++)
         model_params(m)[i] = 1;
-    cr_assert_eq(optimizer_create(m, &spec, &o, &e), 0);
+    cr_assert_eq(optimizer_create(m, &spec, 1, &o, &e), 0);
     cr_assert_eq(optimizer_step(o, 1), 0);
     for (size_t i = 0; i < model_tensor_count(m); i++) {
         const struct model_tensor *t = model_tensor(m, i);
@@ -244,7 +252,7 @@ static void check_decay(int name, bool decay_bn)
         if (spared && !decay_bn)
             cr_assert_eq(w, 1, "%s of %s is not decayed", t->name,
                          optimizer_kind_at((size_t)name)->name);
-        else if (name == JOB_OPTIMIZER_SGD || name == JOB_OPTIMIZER_ADAMW || lars_weight)
+        else if (name <= JOB_OPTIMIZER_SGDW || name == JOB_OPTIMIZER_ADAMW || lars_weight)
             cr_assert_float_eq(w, 0.5, 1e-6, "%s of %s is decayed: %g", t->name,
                                optimizer_kind_at((size_t)name)->name, (double)w);
         else
@@ -273,8 +281,8 @@ static void check_resumed(const struct variant *v, const char *path)
     struct error e;
     size_t bytes = model_param_count(whole) * sizeof(float);
 
-    cr_assert_eq(optimizer_create(whole, &v->spec, &o, &e), 0);
-    cr_assert_eq(optimizer_create(cut, &v->spec, &p, &e), 0);
+    cr_assert_eq(optimizer_create(whole, &v->spec, PEAK, &o, &e), 0);
+    cr_assert_eq(optimizer_create(cut, &v->spec, PEAK, &p, &e), 0);
     for (int step = 0; step < 4; step++) {
         double lr = 0.01 * (step + 1);
         fill_gradients(whole, step);
@@ -282,7 +290,7 @@ static void check_resumed(const struct variant *v, const char *path)
         if (step == 2) {
             cr_assert_eq(optimizer_save(p, 2, path, &e), 0, "%s", e.text);
             optimizer_destroy(p);
-            cr_assert_eq(optimizer_create(cut, &v->spec, &p, &e), 0);
+            cr_assert_eq(optimizer_create(cut, &v->spec, PEAK, &p, &e), 0);
             cr_assert_eq(optimizer_load(p, path, &e), 0, "%s", e.text);
             optimizer_set_place(p, 2, 0.02);
         }
@@ -319,10 +327,10 @@ Test(optimizer, state_of_another_optimizer_is_refused)
     char path[] = "/tmp/optimizer-test-XXXXXX";
 
     cr_assert_geq(mkstemp(path), 0);
-    cr_assert_eq(optimizer_create(m, &lars.spec, &o, &e), 0);
+    cr_assert_eq(optimizer_create(m, &lars.spec, PEAK, &o, &e), 0);
     cr_assert_eq(optimizer_save(o, 7, path, &e), 0, "%s", e.text);
     optimizer_destroy(o);
-    cr_assert_eq(optimizer_create(m, &sgd.spec, &o, &e), 0);
+    cr_assert_eq(optimizer_create(m, &sgd.spec, PEAK, &o, &e), 0);
     cr_assert_eq(optimizer_load(o, path, &e), -ERR_CONFLICT);
     cr_assert_not_null(strstr(e.text, "is the state of lars, the job's optimizer.name is sgd"));
     optimizer_destroy(o);
