@@ -285,6 +285,10 @@ static const struct job_option options[] = {
      HELP("Divide the learning rate of step t by 1 + (t - 1) lr_decay (adagrad).")},
     {"/optimizer/rho", JOB_OPTION_NUMBER, AT(optimizer.rho), DEFAULT("0.9"), RANGE(0, 1), BELOW,
      HELP("Decay of the means of squares per step (adadelta).")},
+    {"/optimizer/clip_norm", JOB_OPTION_NUMBER, AT(optimizer.clip_norm), DEFAULT("0"), RANGE(0, 1e12),
+     HELP("Largest L2 norm of the gradients of all weights together. If that of the mean over the global batch, without weight decay, is "
+          "larger, all gradients are multiplied by clip_norm / (norm + 1e-6), as by PyTorch's clip_grad_norm_. The metric grad_norm is "
+          "the norm before clipping. 0: no clipping.")},
     {"/optimizer/label_smoothing", JOB_OPTION_NUMBER, AT(optimizer.label_smoothing), DEFAULT("0"), RANGE(0, 1), BELOW,
      HELP("Fraction of each label that is spread evenly over all classes.")},
 

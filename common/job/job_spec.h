@@ -167,6 +167,7 @@ struct job_spec {
         bool centered;
         double lr_decay; /* adagrad */
         double rho;      /* adadelta */
+        double clip_norm; /* 0: none */
         double label_smoothing;
     } optimizer;
     struct {

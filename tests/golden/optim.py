@@ -29,11 +29,13 @@ def lars_step(w, m, g, lr, keys):
 
 def lars(before, g, base, steps, keys):
     end = {}
+    norm = numpy.sqrt(sum((gradient.double() ** 2).sum().item() for gradient in g.values()))
     for name in g:
         w, gradient = before[name].double().numpy(), g[name].double().numpy()
         m = numpy.zeros_like(w)
         for i in range(steps):
-            w, m = lars_step(w, m, gradient * (i + 1), base * (i + 1), keys)
+            clip = min(1, keys.get("clip_norm", numpy.inf) / ((i + 1) * norm))
+            w, m = lars_step(w, m, clip * gradient * (i + 1), base * (i + 1), keys)
         end[name] = torch.from_numpy(w)
     return end
 
@@ -84,6 +86,8 @@ def by_torch(before, g, base, steps, keys, kind):
             group["lr"] = base * (i + 1)
         for name, p in w.items():
             p.grad = g[name].to(kind) * (i + 1)
+        if "clip_norm" in keys:
+            torch.nn.utils.clip_grad_norm_(w.values(), keys["clip_norm"])
         optimizer.step()
     return {name: p.detach().double() for name, p in w.items()}
 
@@ -97,12 +101,15 @@ def far(a, b, before):
 LARS = {"name": "lars", "weight_decay": 1e-3, "lars_eta": 0.01, "momentum": 0.9}
 CASES = [
     *((0.5, {**LARS, "nesterov": n, "momentum_correction": c}) for n in (False, True) for c in (False, True)),
+    (0.5, {**LARS, "nesterov": False, "momentum_correction": False, "clip_norm": 5}),
     (0.05, {"name": "sgd", "momentum": 0.9, "weight_decay": 0.01}),
+    (0.05, {"name": "sgd", "momentum": 0.9, "weight_decay": 0.01, "clip_norm": 40}),  # the norms are 26, 52 and 78
     (0.05, {"name": "sgd", "momentum": 0.9, "nesterov": True, "weight_decay": 0.01, "decay_bn": True}),
     (0.05, {"name": "sgdw", "momentum": 0.9, "weight_decay": 0.01}),
     (0.05, {"name": "sgdw", "momentum": 0.9, "nesterov": True, "weight_decay": 0.1, "decay_bn": True}),
     *((0.01, {"name": name}) for name in ("adam", "adamw", "rmsprop", "adagrad", "adadelta")),
     (0.01, {"name": "adam", "beta1": 0.8, "beta2": 0.95, "eps": 1e-3, "weight_decay": 0.1, "decay_bn": True}),
+    (0.01, {"name": "adam", "clip_norm": 5}),
     (0.01, {"name": "adamw", "beta1": 0.8, "beta2": 0.95, "weight_decay": 0.1}),
     (0.01, {"name": "rmsprop", "alpha": 0.8, "momentum": 0.9, "weight_decay": 0.1}),
     (0.01, {"name": "rmsprop", "alpha": 0.8, "momentum": 0.9, "centered": True, "eps": 1e-4}),

@@ -1,5 +1,6 @@
 #include "worker/optim/optimizer.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,8 +37,9 @@ struct optimizer {
     size_t state_count;
     struct piece *pieces, *chunks;
     size_t piece_count, chunk_count;
-    struct optim_norms *norms; /* of each piece, for kernels that want them */
-    double *squares;           /* of each chunk's gradients, for the others */
+    struct optim_norms *norms; /* of each piece, if norms are known first (optimizer_sums_first) */
+    double *squares;           /* otherwise of each chunk's gradients, from the update */
+    float clip;                /* factor of the gradients in the current step */
     struct optim_rule *rules;  /* of each tensor, for the current step */
     int64_t steps;             /* done */
     double last_lr;            /* of the last one; 0: none */
@@ -132,6 +134,12 @@ static void optimizer_divide_gradients(const struct optimizer *o, float *g, cons
         g[i] /= o->loss_scale;
 }
 
+static void optimizer_clip_gradients(const struct optimizer *o, float *g, const struct piece *p)
+{
+    for (size_t i = p->first; i < p->end && o->clip != 1; i++)
+        g[i] *= o->clip;
+}
+
 static size_t optimizer_first_piece(const struct piece *pieces, size_t count, size_t at)
 {
     size_t low = 0;
@@ -155,10 +163,16 @@ static struct parallel_range optimizer_pieces_of(const struct optimizer *o,
                                    optimizer_first_piece(pieces, count, floats.end)};
 }
 
+/* Whether a pass before the update computes norms: of all gradients, and for LARS of the weights */
+static bool optimizer_sums_first(const struct optimizer *o)
+{
+    return o->kernel->wants_norms || o->keys.clip_norm > 0;
+}
+
 /* Accesses to each number: by the norms, and by the update */
 static size_t optimizer_norm_accesses(const struct optimizer *o)
 {
-    return o->kernel->wants_norms ? 2 : 0;
+    return (size_t)o->kernel->wants_norms + (size_t)optimizer_sums_first(o);
 }
 
 static size_t optimizer_update_accesses(const struct optimizer *o)
@@ -170,8 +184,8 @@ static void optimizer_sum_pieces(struct parallel_share share, void *context)
 {
     struct optimizer *o = context;
     struct parallel_range mine = optimizer_pieces_of(o, o->pieces, o->piece_count, share);
-    const float *w = model_params(o->model);
     float *g = model_grads(o->model);
+    const float *w = o->kernel->wants_norms ? model_params(o->model) : g;
 
     for (size_t i = mine.first; i < mine.end; i++) {
         const struct piece *p = &o->pieces[i];
@@ -195,11 +209,33 @@ static void optimizer_update_chunks(struct parallel_share share, void *context)
             continue;
         for (size_t k = 0; k < o->state_count; k++)
             state[k] = o->states[k] + p->first;
-        if (!o->kernel->wants_norms)
+        if (!optimizer_sums_first(o))
             optimizer_divide_gradients(o, g, p);
+        optimizer_clip_gradients(o, g, p);
         o->squares[i] = o->kernel->update(&o->rules[p->tensor], w + p->first, state, g + p->first,
                                           p->end - p->first);
     }
+}
+
+static double optimizer_squares_of_gradients(const struct optimizer *o)
+{
+    double all = 0;
+
+    for (size_t i = 0, chunk = 0; i < o->piece_count; i++) {
+        double piece = 0;
+        for (; chunk < o->chunk_count && o->chunks[chunk].first < o->pieces[i].end; chunk++)
+            piece += o->squares[chunk];
+        all += optimizer_sums_first(o) ? o->norms[i].g : piece;
+    }
+    return all;
+}
+
+/* torch.nn.utils.clip_grad_norm_ */
+static float optimizer_clip(const struct optimizer *o)
+{
+    if (o->keys.clip_norm <= 0)
+        return 1;
+    return (float)fmin(1, o->keys.clip_norm / (sqrt(optimizer_squares_of_gradients(o)) + 1e-6));
 }
 
 static void optimizer_make_rules(struct optimizer *o, double lr)
@@ -217,21 +253,9 @@ static void optimizer_make_rules(struct optimizer *o, double lr)
             step.norms.w += o->norms[i].w;
             step.norms.g += o->norms[i].g;
         }
+        step.norms.g *= (double)o->clip * o->clip;
         o->rules[tensor] = optim_rule_of(o->keys.name, &o->keys, &step);
     }
-}
-
-static double optimizer_squares_of_gradients(const struct optimizer *o)
-{
-    double all = 0;
-
-    for (size_t i = 0, chunk = 0; i < o->piece_count; i++) {
-        double piece = 0;
-        for (; chunk < o->chunk_count && o->chunks[chunk].first < o->pieces[i].end; chunk++)
-            piece += o->squares[chunk];
-        all += o->kernel->wants_norms ? o->norms[i].g : piece;
-    }
-    return all;
 }
 
 double optimizer_step(struct optimizer *o, double lr)
@@ -239,8 +263,9 @@ double optimizer_step(struct optimizer *o, double lr)
     assert_object(o, OPTIMIZER_MAGIC);
     int threads = model_threads(o->model);
 
-    if (o->kernel->wants_norms)
+    if (optimizer_sums_first(o))
         parallel_team(threads, optimizer_sum_pieces, o);
+    o->clip = optimizer_clip(o);
     optimizer_make_rules(o, lr);
     parallel_team(threads, optimizer_update_chunks, o);
     model_count_bytes(o->model,

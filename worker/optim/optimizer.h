@@ -15,8 +15,9 @@ int optimizer_create(struct model *m, const struct job_spec *spec, double peak_l
                      struct optimizer **out, struct error *e);
 void optimizer_destroy(struct optimizer *o); /* NULL is fine */
 
-/* Updates the parameters from the gradients, which it first divides by loss_scale. Returns the sum
- * of the squared gradients. The bits do not depend on the number of threads. */
+/* Updates the parameters from the gradients, which it first divides by loss_scale and clips.
+ * Returns the sum of the squared gradients before clipping. The bits do not depend on the number of
+ * threads. */
 double optimizer_step(struct optimizer *o, double lr);
 
 /* Start of a resumed run: steps done, and the rate of the last one. Call on every rank. */

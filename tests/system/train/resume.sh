@@ -127,9 +127,9 @@ is "$(average "$run")" "$(average "$work/fill-exact")" "and so are the averages"
 
 # Averaged weights, from the middle of the first epoch on; evaluated at another size, with mirror images. By the small stem: where
 # layers have few pixels, a model of one size may take another kernel than a model of two, which shows in the last digit.
-trial 2 ema '.model.stem = "small" | .ema = {"decay": 0.9, "from_epoch": 0.1} | .optimizer.name = "sgdw" | .eval += {"image_size": 40, "flip": true, "every_epochs": 1}'
+trial 2 ema '.model.stem = "small" | .ema = {"decay": 0.9, "from_epoch": 0.1} | .optimizer = {"name": "sgdw", "clip_norm": 1} | .eval += {"image_size": 40, "flip": true, "every_epochs": 1}'
 is $? 0 "a run with averaged weights"
-survives "SGDW with averaged weights" "$work/ema.json" 2 "$work/ema" at_step 3
+survives "SGDW with clipped gradients and averaged weights" "$work/ema.json" 2 "$work/ema" at_step 3
 is "$(average "$run")" "$(average "$work/ema")" "averaged weights are bit for bit those of the undisturbed run"
 is "$(jq -c 'select(.type == "eval" and .step == 6) | [.top1, .loss, .raw_top1, .raw_loss]' "$run/attempt-2/events.jsonl")" \
     "$(jq -c 'select(.type == "eval" and .step == 6) | [.top1, .loss, .raw_top1, .raw_loss]' "$work/ema/attempt-1/events.jsonl")" "and so are both evaluations"

@@ -22,19 +22,20 @@ static const struct job_optimizer_keys common = {.momentum = 0.9,
                                                  .rho = 0.9};
 
 /* Every optimiser, with its switches: n nesterov, c correction, d decay_bn, 0 no momentum, m
- * centered.
- */
+ * centered, k clipped gradients. */
 static const struct {
     enum job_optimizer name;
     const char *switches;
 } variants[] = {
     {JOB_OPTIMIZER_SGD,      ""  },
     {JOB_OPTIMIZER_SGD,      "nd"},
+    {JOB_OPTIMIZER_SGD,      "k" },
     {JOB_OPTIMIZER_SGDW,     ""  },
     {JOB_OPTIMIZER_SGDW,     "nd"},
     {JOB_OPTIMIZER_LARS,     ""  },
     {JOB_OPTIMIZER_LARS,     "nd"},
     {JOB_OPTIMIZER_LARS,     "nc"},
+    {JOB_OPTIMIZER_LARS,     "k" },
     {JOB_OPTIMIZER_ADAM,     ""  },
     {JOB_OPTIMIZER_ADAM,     "d" },
     {JOB_OPTIMIZER_ADAMW,    ""  },
@@ -44,6 +45,7 @@ static const struct {
     {JOB_OPTIMIZER_RMSPROP,  "m0"},
     {JOB_OPTIMIZER_ADAGRAD,  ""  },
     {JOB_OPTIMIZER_ADADELTA, "d" },
+    {JOB_OPTIMIZER_ADADELTA, "k" },
 };
 enum { VARIANTS = sizeof variants / sizeof variants[0] };
 
@@ -62,6 +64,7 @@ static struct variant variant_of(enum job_optimizer name, const char *switches)
     keys->momentum_correction = strchr(switches, 'c');
     keys->decay_bn = strchr(switches, 'd');
     keys->centered = strchr(switches, 'm');
+    keys->clip_norm = strchr(switches, 'k') ? 0.5 : 0;
     if (strchr(switches, '0'))
         keys->momentum = 0;
     snprintf(v.words, sizeof v.words, "%s \"%s\"", optimizer_kind_at((size_t)name)->name, switches);
@@ -71,6 +74,23 @@ static struct variant variant_of(enum job_optimizer name, const char *switches)
 static struct variant variant_at(int i)
 {
     return variant_of(variants[i].name, variants[i].switches);
+}
+
+/* The copy of the gradients that a step uses; sets squares to their sum of squares before. */
+static float *clipped_gradients(struct model *m, const struct job_optimizer_keys *keys,
+                                double *squares)
+{
+    size_t n = model_param_count(m);
+    float *g = copy_of(model_grads(m), n);
+
+    *squares = 0;
+    for (size_t i = 0; i < n; i++)
+        *squares += (double)g[i] * g[i];
+    double factor = keys->clip_norm > 0 ? keys->clip_norm / (sqrt(*squares) + 1e-6) : 1;
+    cr_assert(keys->clip_norm == 0 || factor < 0.9);
+    for (size_t i = 0; i < n; i++)
+        g[i] *= (float)factor;
+    return g;
 }
 
 static bool has_statistics(const struct model_tensor *t)
@@ -123,14 +143,13 @@ static void compare_steps(const struct variant *v, int threads)
         states[k] = calloc(n, sizeof(float));
     cr_assert_eq(optimizer_create(m, &v->spec, PEAK, &o, &e), 0);
     for (int step = 0; step < 3; step++) {
-        double lr = 0.01 * (step + 1), squares = 0;
+        double lr = 0.01 * (step + 1), squares;
         fill_gradients(m, step);
-        for (size_t i = 0; i < n; i++)
-            squares += (double)model_grads(m)[i] * model_grads(m)[i];
+        float *g = clipped_gradients(m, &v->spec.optimizer, &squares);
         for (size_t i = 0; i < model_tensor_count(m); i++)
             if (!has_statistics(model_tensor(m, i)))
-                step_by_definition(&v->spec, m, i, step, lr, 0.01 * step, model_grads(m), w,
-                                   states);
+                step_by_definition(&v->spec, m, i, step, lr, 0.01 * step, g, w, states);
+        free(g);
         double have = optimizer_step(o, lr); /* the macro below evaluates twice */
         cr_assert_float_eq(have, squares, 1e-6 * squares, "%s", v->words);
         for (size_t i = 0; i < model_tensor_count(m); i++) {
@@ -195,8 +214,8 @@ Test(optimizer, updates_of_any_length_equal_the_reference)
 
 Test(optimizer, threads_do_not_change_the_bits)
 {
-    for (int name = 0; optimizer_kind_at((size_t)name); name++) {
-        struct variant v = variant_of((enum job_optimizer)name, "");
+    for (int i = 0; i < VARIANTS; i++) {
+        struct variant v = variant_at(i);
         static const int threads[2] = {1, 5};
         struct model *m[2];
         double squares[2];
@@ -216,6 +235,27 @@ Test(optimizer, threads_do_not_change_the_bits)
         model_destroy(m[0]);
         model_destroy(m[1]);
     }
+}
+
+Test(optimizer, gradients_below_the_limit_are_not_clipped)
+{
+    struct variant v[2] = {variant_of(JOB_OPTIMIZER_SGD, ""), variant_of(JOB_OPTIMIZER_SGD, "")};
+    struct model *m[2];
+    struct error e;
+
+    v[1].spec.optimizer.clip_norm = 1e6;
+    for (int k = 0; k < 2; k++) {
+        struct optimizer *o;
+        m[k] = small_model(2);
+        fill_gradients(m[k], 5);
+        cr_assert_eq(optimizer_create(m[k], &v[k].spec, PEAK, &o, &e), 0);
+        cr_assert_gt(optimizer_step(o, 0.1), 1);
+        optimizer_destroy(o);
+    }
+    cr_assert(
+        !memcmp(model_params(m[0]), model_params(m[1]), model_param_count(m[0]) * sizeof(float)));
+    model_destroy(m[0]);
+    model_destroy(m[1]);
 }
 
 /* With momentum 0, lr and peak 1, and gradient 0 only the decay moves a weight. */
