@@ -70,7 +70,7 @@ int ema_resume(struct run *r, struct error *e)
 
 int ema_create(struct run *r, struct error *e)
 {
-    if (r->spec->mode != JOB_MODE_TRAIN || r->spec->ema.decay <= 0)
+    if (r->spec->mode != JOB_MODE_TRAIN || !job_spec_averages(r->spec))
         return 0;
     struct ema *m = r->ema = xcalloc(1, sizeof *m);
     m->params = memory_allocate(model_param_count(r->model) * sizeof(float));
@@ -124,7 +124,7 @@ static void ema_add(const struct run *r, struct ema_pass p)
 
 static double ema_decay(const struct job_spec *spec, int64_t n)
 {
-    double decay = spec->ema.decay;
+    double decay = job_spec_average_decay(spec);
 
     if (n < 1)
         return 0;
@@ -134,11 +134,13 @@ static double ema_decay(const struct job_spec *spec, int64_t n)
 void ema_update(struct run *r, int64_t step)
 {
     struct ema *m = r->ema;
+    int64_t every = r->spec->ema.every;
 
-    if (!m || step < m->first_step)
+    if (!m || step < m->first_step || (m->begun && (step + 1) % every))
         return;
     struct parallel_range mine = ema_share(r, r->rank);
-    double decay = m->begun ? ema_decay(r->spec, step - m->first_step) : 0;
+    double decay =
+        m->begun ? ema_decay(r->spec, (step + 1) / every - (m->first_step + 1) / every) : 0;
     float part = (float)(1 - decay);
 
     m->begun = true;

@@ -1,8 +1,8 @@
 /* Exponential moving average of the weights and of batch norm's running statistics: after each step
- * from ema.from_epoch on, average = d average + (1 - d) weights (Polyak and Juditsky 1992;
- * TensorFlow's ExponentialMovingAverage). With ema.warmup the decay d of update n is at most (1 +
- * n) / (10 + n). Each rank averages its share of the weights, until ema_gather. The result does not
- * depend on the number of ranks. */
+ * from ema.from_epoch on, or each ema.every steps, average = d average + (1 - d) weights (Polyak
+ * and Juditsky 1992; TensorFlow's ExponentialMovingAverage). With ema.warmup the decay d of update
+ * n is at most (1 + n) / (10 + n). Each rank averages its share of the weights, until ema_gather.
+ * The result does not depend on the number of ranks. */
 #pragma once
 
 #include "worker/run.h"

@@ -224,11 +224,16 @@ void job_check_together(const struct job_spec *spec, struct problems *p)
         "/eval/stop_at_target", "needs data.eval, the images to measure the accuracy on", p);
     job_check_demand(!spec->eval.predictions || spec->data.eval || problems_about(p, "/data/eval"),
                      "/eval/predictions", "needs data.eval, the images to write predictions of", p);
-    job_check_demand(spec->ema.decay == 0 || !eval_mode, "/ema/decay",
+    job_check_demand(!job_spec_averages(spec) || !eval_mode,
+                     spec->ema.decay > 0 ? "/ema/decay" : "/ema/half_life",
                      "must be 0 when mode is \"eval\": nothing is trained; model.init takes a "
                      "checkpoint's ema.safetensors",
                      p);
-    job_check_demand(!spec->has_steps && spec->ema.decay > 0
+    job_check_demand(spec->ema.decay == 0 || spec->ema.half_life == 0 ||
+                         problems_about(p, "/ema/decay"),
+                     "/ema/half_life",
+                     "must be 0 with ema.decay: they are two ways to state the same, use one", p);
+    job_check_demand(!spec->has_steps && job_spec_averages(spec)
                          ? spec->ema.from_epoch < spec->epochs || problems_about(p, "/epochs")
                          : true,
                      "/ema/from_epoch", "must be before the end of the run (epochs)", p);

@@ -311,9 +311,15 @@ static const struct job_option options[] = {
           "published top-1 accuracies.")},
 
     {"/ema/decay", JOB_OPTION_NUMBER, AT(ema.decay), DEFAULT("0"), RANGE(0, 1), BELOW,
-     HELP("Keep a moving average of the weights and the batch norm statistics with this decay per step; 0: none. Evaluations, "
+     HELP("Keep a moving average of the weights and the batch norm statistics with this decay per step; 0: none, or ema.half_life. Evaluations, "
           "eval.target_top1 and predictions.csv then use the averaged weights, and the raw weights are evaluated as well; a checkpoint "
           "contains both (ema.safetensors).")},
+    {"/ema/half_life", JOB_OPTION_NUMBER, AT(ema.half_life), DEFAULT("0"), RANGE(0, 1e9), UNIT("steps"),
+     HELP("Steps after which half of the average consists of newer weights: another way to state ema.decay, which is then 0.5^(1 / "
+          "half_life) and must not be set. 0: ema.decay.")},
+    {"/ema/every", JOB_OPTION_INTEGER, AT(ema.every), DEFAULT("1"), RANGE(1, 1e6), UNIT("steps"),
+     HELP("Interval between updates of the average: after each step whose number, from 1, is a multiple of it. The decay of an update is that of so "
+          "many steps, decay^every.")},
     {"/ema/from_epoch", JOB_OPTION_NUMBER, AT(ema.from_epoch), DEFAULT("0"), RANGE(0, 10000), UNIT("epochs"),
      HELP("Epoch in which the average starts, with the weights after its first step.")},
     {"/ema/warmup", JOB_OPTION_BOOLEAN, AT(ema.warmup), DEFAULT("true"),

@@ -1,6 +1,7 @@
 #include "common/job/job_spec.h"
 
 #include <stddef.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -22,6 +23,19 @@ int64_t job_spec_world_size(const struct job_spec *spec)
 int64_t job_spec_eval_size(const struct job_spec *spec)
 {
     return spec->eval.has_image_size ? spec->eval.image_size : spec->model.image_size;
+}
+
+bool job_spec_averages(const struct job_spec *spec)
+{
+    return spec->ema.decay > 0 || spec->ema.half_life > 0;
+}
+
+double job_spec_average_decay(const struct job_spec *spec)
+{
+    double steps = (double)spec->ema.every;
+
+    return spec->ema.half_life > 0 ? pow(0.5, steps / spec->ema.half_life)
+                                   : pow(spec->ema.decay, steps);
 }
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))

@@ -165,8 +165,8 @@ struct job_spec {
         double beta1, beta2, eps; /* adam, adamw; eps is for all adaptive optimisers */
         double alpha;             /* rmsprop */
         bool centered;
-        double lr_decay; /* adagrad */
-        double rho;      /* adadelta */
+        double lr_decay;  /* adagrad */
+        double rho;       /* adadelta */
         double clip_norm; /* 0: none */
         double label_smoothing;
     } optimizer;
@@ -182,7 +182,8 @@ struct job_spec {
         bool flip;
     } eval;
     struct {
-        double decay; /* 0: do not average weights */
+        double decay, half_life; /* per step, or in steps; both 0: do not average weights */
+        int64_t every;           /* steps */
         double from_epoch;
         bool warmup;
     } ema;
@@ -230,6 +231,10 @@ static inline bool job_spec_has_bf16_images(const struct job_spec *spec)
 }
 
 int64_t job_spec_eval_size(const struct job_spec *spec);
+
+/* Returns whether the job averages its weights (the group ema), and the decay of an update. */
+bool job_spec_averages(const struct job_spec *spec);
+double job_spec_average_decay(const struct job_spec *spec);
 
 static inline bool job_spec_leaves_workers(const struct job_spec *spec)
 {

@@ -62,6 +62,8 @@ static const struct {
      "lr.start (default: lr.base)"},
     {"last_lr", "The learning rate at each step; the value is that of the last step.",
      "lr.decay and the keys of that decay: lr.power, lr.end, lr.milestones, lr.gamma, lr.decay_epochs, lr.staircase"},
+    {"ema", "Fraction of the averaged weights that remains at each update of the average.",
+     "ema.half_life or ema.decay, and ema.every"},
     {"memory_bytes_per_worker", "Estimate of the maximum memory of a worker.",
      "mainly batch_per_worker (for an evaluation: eval.batch), then model.image_size and model.arch. accumulate_steps increases the global batch without more memory"},
     {"predicted", "Predicted time to train in seconds.",
@@ -366,6 +368,21 @@ static void explain_start(struct plan *plan, const struct job_spec *spec)
                                      json_number(plan->start_lr), BKM "; " GOYAL, NULL);
 }
 
+static void explain_average(struct plan *plan, const struct job_spec *spec)
+{
+    bool halves = spec->ema.half_life > 0;
+    double decay = job_spec_average_decay(spec);
+
+    if (job_spec_averages(spec))
+        explain_plan_add_explanation(
+            plan, "ema", halves ? "0.5^(every / half_life)" : "decay^every",
+            json_pack("{s:o, s:I}", halves ? "ema.half_life" : "ema.decay",
+                      json_number(halves ? spec->ema.half_life : spec->ema.decay), "ema.every",
+                      (json_int_t)spec->ema.every),
+            json_number(number_rounded(decay)), "Polyak and Juditsky 1992; MosaicML's Composer",
+            spec->ema.warmup ? json_string("the first updates remember less (ema.warmup)") : NULL);
+}
+
 /* In the formulas, s is the step, W warmup_steps, T train_steps. */
 static void explain_schedule(struct plan *plan, const struct job_spec *spec)
 {
@@ -524,6 +541,7 @@ void plan_explain(struct plan *plan, const struct job_spec *spec, const struct p
         explain_peak(plan, spec);
         explain_start(plan, spec);
         explain_schedule(plan, spec);
+        explain_average(plan, spec);
         explain_predicted(plan, spec, inputs);
     }
     explain_memory(plan, spec);
@@ -931,9 +949,10 @@ static void explain_warn_of_no_effect(struct plan *plan, const struct job_spec *
     if (spec->cluster.nodes > 1 && spec->comm.core != JOB_CORE_AUTO && !spec->comm.overlap)
         explain_warn_plan_warn_with(plan,
                                     json_string("comm.core has no effect without comm.overlap"));
-    if (spec->ema.decay <= 0 && spec->ema.from_epoch > 0)
-        explain_warn_plan_warn_with(plan,
-                                    json_string("ema.from_epoch has no effect without ema.decay"));
+    if (!job_spec_averages(spec) && (spec->ema.from_epoch > 0 || spec->ema.every > 1))
+        explain_warn_plan_warn_with(
+            plan, json_sprintf("ema.%s has no effect without ema.decay or ema.half_life",
+                               spec->ema.from_epoch > 0 ? "from_epoch" : "every"));
     if (spec->profile.has_steps && spec->profile.first_step > plan->train_steps)
         explain_warn_plan_warn_with(
             plan, json_sprintf("profile.steps begins with step %lld, but the job has %lld: "

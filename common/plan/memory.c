@@ -112,7 +112,7 @@ struct plan_memory plan_memory_of(const struct job_spec *spec)
     struct thread_memory threads = memory_thread_memory_of(spec, &shape);
     return (struct plan_memory){
         .parameter_bytes = (int64_t)sizeof(float) * parameters,
-        .copies = trains ? 2 + (int)optimizer_states_of(spec, states) + (spec->ema.decay > 0) : 1,
+        .copies = trains ? 2 + (int)optimizer_states_of(spec, states) + job_spec_averages(spec) : 1,
         .bytes_per_image =
             input_bytes * batches * input + (int64_t)memory_most_activation_bytes(spec, &shape),
         .images = trains ? spec->batch_per_worker : spec->eval.batch,

@@ -135,7 +135,7 @@ double plan_steps_cost(const struct plan *plan, const struct job_spec *spec, int
 double plan_evaluation_passes(const struct job_spec *spec)
 {
     return plan_size_cost(spec, job_spec_eval_size(spec)) * (spec->eval.flip ? 2 : 1) *
-           (spec->ema.decay > 0 ? 2 : 1);
+           (job_spec_averages(spec) ? 2 : 1);
 }
 
 int64_t plan_evaluations(const struct plan *plan, const struct job_spec *spec)

@@ -162,6 +162,33 @@ def update(number, base, keys, updates):
         f"{words}: {STEPS} steps of all {len(g)} tensors are {distance:.1e} of the way from those of {theirs}")
 
 
+AVERAGED_STEPS = 7
+
+
+def average(number, worker, folder, keys, decay_of):
+    """The average of a run against the checkpoints of its steps, by compute_ema of MosaicML's Composer. decay_of(step): from 1; None: no update."""
+    job, run = os.path.join(folder, "job.json"), os.path.join(folder, f"run{number}")
+    with open(job, "w") as f:
+        json.dump({"data": {"train": "synthetic", "train_images": 64}, "cluster": {"workers_per_node": 1, "threads_per_worker": 1},
+                   "model": {"arch": "resnet18", "width": 0.0625, "image_size": 32, "classes": 10}, "lr": {"base": 2, "warmup_epochs": 0},
+                   "batch_per_worker": 4, "steps": AVERAGED_STEPS, "checkpoint": {"every_steps": 1, "keep": AVERAGED_STEPS}, "ema": keys}, f)
+    root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    subprocess.run([worker, "--job", job, "--run-dir", run], env={**os.environ, **root}, stdout=subprocess.DEVNULL, check=True)
+
+    def tensors(step, name):
+        loaded = load(os.path.join(run, "checkpoints", f"step-{step:08}", name + ".safetensors"))
+        return {n: t.double() for n, t in loaded.items() if t.is_floating_point()}
+
+    first = mean = tensors(1, "model")
+    for step in range(2, AVERAGED_STEPS + 1):
+        smoothing = decay_of(step)
+        if smoothing is not None:
+            mean = {n: mean[n] * smoothing + (1 - smoothing) * w for n, w in tensors(step, "model").items()}
+    ours = tensors(AVERAGED_STEPS, "ema")
+    distance = (sum((ours[n] - w).norm() ** 2 for n, w in mean.items()) / sum((first[n] - w).norm() ** 2 for n, w in mean.items())).sqrt().item()
+    tap(number, distance < 1e-5, f"the average by {json.dumps(keys)} is {distance:.1e} of the way from that of the steps' weights")
+
+
 def mixup(number, weight, smoothing, run, folder):
     # In double: one float's rounding that turns a ReLU moves a gradient by a thousandth, in torch as here.
     weights, batch, out = (os.path.join(folder, name) for name in ("w", "b", "o"))
@@ -182,13 +209,16 @@ def main(driver, folder):
     def run(*words):
         return subprocess.run([driver, *map(str, words)], stdout=subprocess.PIPE, text=True, check=True).stdout
 
-    print(f"1..{len(CASES) + 4}", flush=True)
+    print(f"1..{len(CASES) + 6}", flush=True)
     updates = Updates(driver, folder)
     for number, (base, keys) in enumerate(CASES, 1):
         update(number, base, keys, updates)
     updates.end()
     mixup(len(CASES) + 1, 0.3, 0, run, folder)
     mixup(len(CASES) + 3, 0.85, 0.1, run, folder)
+    worker = os.path.join(os.path.dirname(driver), "..", "bin", "train-worker")
+    average(len(CASES) + 5, worker, folder, {"half_life": 4, "every": 3, "warmup": False}, lambda step: None if step % 3 else 2 ** -(3 / 4))
+    average(len(CASES) + 6, worker, folder, {"decay": 0.3, "every": 2}, lambda step: None if step % 2 else min(0.09, (1 + step / 2) / (10 + step / 2)))
 
 
 main(*sys.argv[1:])

@@ -1039,10 +1039,36 @@ Test(job_spec, invalid_eval_sizes_and_averages_are_refused)
     model_refused("'arch': 'cnn'}, 'eval': {'image_size': 32", "", "/eval/image_size",
                   "model.image_size with arch");
     model_refused("}, 'ema': {'decay': 1", "", "/ema/decay", "below 1");
+    model_refused("}, 'ema': {'decay': 0.9, 'half_life': 100", "", "/ema/half_life",
+                  "must be 0 with ema.decay");
+    model_refused("}, 'mode': 'eval', 'ema': {'half_life': 100", ", 'eval': 'synthetic'",
+                  "/ema/half_life", "mode");
+    model_refused("}, 'epochs': 3, 'ema': {'half_life': 100, 'from_epoch': 3", "",
+                  "/ema/from_epoch", "before the end");
     model_refused("}, 'epochs': 3, 'ema': {'decay': 0.9, 'from_epoch': 3", "", "/ema/from_epoch",
                   "before the end");
     model_refused("}, 'mode': 'eval', 'ema': {'decay': 0.9", ", 'eval': 'synthetic'", "/ema/decay",
                   "mode");
+}
+
+static void average_decays(const char *ema, double decay)
+{
+    char text[128];
+
+    snprintf(text, sizeof text, "{'data': {'train': 'x'}, 'ema': {%s}}", ema);
+    struct job_spec *spec = job_of(text);
+    cr_assert_eq(job_spec_averages(spec), decay > 0, "%s", ema);
+    cr_assert_float_eq(job_spec_average_decay(spec), decay, 1e-15, "%s", ema);
+    job_spec_destroy(spec);
+}
+
+Test(job_spec, decay_of_an_average_follows_from_half_life_and_interval)
+{
+    average_decays("", 0);
+    average_decays("'decay': 0.9", 0.9);
+    average_decays("'decay': 0.9, 'every': 2", 0.81);
+    average_decays("'half_life': 1", 0.5);
+    average_decays("'half_life': 100, 'every': 20", 0.870550563296124);
 }
 
 Test(job_spec, sizes_by_epoch_are_expanded)

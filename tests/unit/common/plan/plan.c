@@ -583,6 +583,21 @@ Test(plan, every_number_is_explained_by_what_it_says)
     plan_destroy(plan);
 }
 
+Test(plan, averaged_weights_are_explained)
+{
+    struct plan *plan =
+        right_plan_of("{'data': {'train': 'x'}, 'ema': {'half_life': 2, 'every': 4}}", 96000);
+    const json_t *row = json_object_get(plan->explain, "ema");
+
+    cr_assert_str_eq(json_string_value(json_object_get(row, "formula")), "0.5^(every / half_life)");
+    cr_assert_eq(json_number_value(json_object_get(row, "value")), 0.25);
+    plan_destroy(plan);
+    plan = right_plan_of("{'data': {'train': 'x'}, 'ema': {'every': 4}}", 96000);
+    cr_assert_null(json_object_get(plan->explain, "ema"));
+    cr_assert(plan_warns(plan, "ema.every has no effect without ema.decay or ema.half_life"));
+    plan_destroy(plan);
+}
+
 Test(plan, rates_above_the_peak_are_warned_of)
 {
     struct plan *plan =
