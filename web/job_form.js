@@ -17,7 +17,7 @@ const LABELS = {
   "reproduces": "Reproduces job", "model.arch": "Network", "model.width": "Width factor", "model.stem": "First layers", "model.init": "Initial weights", "model.bn_decay": "Batch norm decay",
   "model.bn_init": "Initial batch norm weights", "model.zero_init_residual": "Zero-initialise residual blocks", "model.winograd": "Winograd convolutions", "model.gemm": "Matrix products", "data.train": "Training data", "data.eval": "Evaluation data",
   "data.train_images": "Training images", "data.eval_images": "Evaluation images", "data.preprocess": "Preprocessing", "data.augment": "Augmentation", "data.random_crop": "Random crops",
-  "data.random_flip": "Random flips", "data.locality": "Location of the data", "data.mixup": "MixUp", "cluster.bind": "Binding to cores", "cluster.smt": "Use hardware threads",
+  "data.random_flip": "Mirrored images", "data.flip": "Choice of mirrored images", "data.locality": "Location of the data", "data.mixup": "MixUp", "cluster.bind": "Binding to cores", "cluster.smt": "Use hardware threads",
   "cluster.interface": "Network interface", "cluster.ssh_port": "SSH port", "cluster.partition": "Slurm partition", "cluster.account": "Slurm account", "cluster.constraint": "Slurm constraint",
   "cluster.mpi_prefix": "Open MPI folder", "cluster.mpi_args": "Arguments of mpirun", "cluster.env": "Environment variables", "accumulate_steps": "Accumulated batches", "steps_rounding": "Rounding of steps",
   "lr.base": "Base learning rate", "lr.warmup_epochs": "Warm-up epochs", "ema.warmup": "Warm-up of the average", "lr.scaling": "Scaling with the batch", "lr.start": "First learning rate", "lr.power": "Power of the decay", "lr.end": "Final learning rate", "lr.gamma": "Factor of the decay",

@@ -91,6 +91,7 @@ static int train_open_trainer(struct run *r, struct trainer *t, struct error *e)
         .augment = s->data.augment,
         .random_crop = s->data.random_crop,
         .random_flip = s->data.random_flip,
+        .flip = s->data.flip,
         .shuffle = s->data.shuffle,
         .images = r->train_data ? dataset_images(r->train_data) : r->plan->train_images,
         .image_size = (int)s->model.image_size,

@@ -118,6 +118,9 @@ static const struct job_option options[] = {
      HELP("Use random crops if data.augment is true; false: crop as in evaluation. data.preprocess whole never crops.")},
     {"/data/random_flip", JOB_OPTION_BOOLEAN, AT(data.random_flip), DEFAULT("true"),
      HELP("Mirror half of the training images if data.augment is true.")},
+    {"/data/flip", CHOICE("random", "alternating"), AT(data.flip), DEFAULT("\"random\""),
+     HELP("Which images data.random_flip mirrors. random: half of them, drawn for each epoch. alternating: half of them, drawn for the "
+          "first epoch, and in each later epoch those that were not mirrored in the epoch before (Jordan 2024, arXiv:2404.00498).")},
     {"/data/shuffle", JOB_OPTION_BOOLEAN, AT(data.shuffle), DEFAULT("true"),
      HELP("Shuffle all training images in each epoch; false: use the order of the files.")},
     {"/data/locality", CHOICE("global", "node"), AT(data.locality), DEFAULT("\"global\""),

@@ -21,6 +21,7 @@ enum job_preprocess {
     JOB_PREPROCESS_TORCHVISION,
     JOB_PREPROCESS_WHOLE
 };
+enum job_flip { JOB_FLIP_RANDOM, JOB_FLIP_ALTERNATING };
 enum job_locality { JOB_LOCALITY_GLOBAL, JOB_LOCALITY_NODE };
 enum job_launcher { JOB_LAUNCHER_LOCAL, JOB_LAUNCHER_SLURM };
 enum job_bind { JOB_BIND_AUTO, JOB_BIND_CORE, JOB_BIND_SOCKET, JOB_BIND_NUMA, JOB_BIND_NONE };
@@ -94,6 +95,7 @@ struct job_spec {
         int64_t train_images, eval_images;
         enum job_preprocess preprocess;
         bool augment, random_crop, random_flip; /* augment enables the other two */
+        enum job_flip flip;                     /* of random_flip */
         bool shuffle;
         enum job_locality locality;
         double mixup; /* alpha of Beta(alpha, alpha); 0: off */

@@ -946,6 +946,10 @@ static void explain_warn_of_no_effect(struct plan *plan, const struct job_spec *
     if (spec->data.has_eval_images && !spec->data.eval)
         explain_warn_plan_warn_with(
             plan, json_string("data.eval_images has no effect without data.eval"));
+    if (spec->data.flip != JOB_FLIP_RANDOM && !(spec->data.augment && spec->data.random_flip))
+        explain_warn_plan_warn_with(plan,
+                                    json_sprintf("data.flip has no effect without data.%s",
+                                                 spec->data.augment ? "random_flip" : "augment"));
     if (spec->cluster.nodes > 1 && spec->comm.core != JOB_CORE_AUTO && !spec->comm.overlap)
         explain_warn_plan_warn_with(plan,
                                     json_string("comm.core has no effect without comm.overlap"));

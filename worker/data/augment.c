@@ -106,10 +106,16 @@ static void augment_random_crop(enum job_preprocess family, int width, int heigh
         augment_plan_eval(family, width, height, size, plan);
 }
 
+bool augment_draw_flip(struct rng *r)
+{
+    return rng_u32(r) >> 31;
+}
+
 void augment_plan_train(enum job_preprocess family, struct augment_parts parts, int width,
                         int height, int size, struct rng *r, struct augment_plan *plan)
 {
-    bool flip = rng_u32(r) >> 31; /* drawn first, because the number of draws for the crop varies */
+    bool flip =
+        augment_draw_flip(r); /* drawn first, because the number of draws for the crop varies */
 
     if (parts.crop && family != JOB_PREPROCESS_WHOLE)
         augment_random_crop(family, width, height, size, r, plan);

@@ -52,6 +52,9 @@ struct augment_plan {
     bool never_halved; /* set for decoders that only decode at full size */
 };
 
+/* Returns whether to mirror an image: the first number drawn from its stream. */
+bool augment_draw_flip(struct rng *r);
+
 /* size: side of the resulting square. Flip and crop are drawn independently. */
 void augment_plan_train(enum job_preprocess family, struct augment_parts parts, int width,
                         int height, int size, struct rng *r, struct augment_plan *plan);

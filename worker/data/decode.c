@@ -51,14 +51,25 @@ static int decode_check_label(const struct loader_config *c, const struct datase
         image->label, image->label + 1, c->classes, c->classes);
 }
 
+/* Whether the image is mirrored: in the first epoch as with "random", then in every second one. */
+static bool decode_alternates(const struct loader_config *c, int64_t epoch, int64_t number)
+{
+    struct rng r = rng_stream(c->seed, 0, number, RNG_AUGMENT);
+
+    return augment_draw_flip(&r) ^ (epoch & 1);
+}
+
 static void decode_plan_image(const struct loader_config *c, int size, int64_t epoch, int64_t index,
                               const struct jpeg_info *info, struct augment_plan *plan)
 {
     struct augment_parts parts = {c->random_crop, c->random_flip};
 
     if (c->role == DATASET_TRAIN && c->augment) {
-        struct rng r = rng_stream(c->seed, epoch, c->first_number + index, RNG_AUGMENT);
+        int64_t number = c->first_number + index;
+        struct rng r = rng_stream(c->seed, epoch, number, RNG_AUGMENT);
         augment_plan_train(c->preprocess, parts, info->width, info->height, size, &r, plan);
+        if (c->random_flip && c->flip == JOB_FLIP_ALTERNATING)
+            plan->flip = decode_alternates(c, epoch, number);
     } else {
         augment_plan_eval(c->preprocess, info->width, info->height, size, plan);
     }

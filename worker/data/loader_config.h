@@ -16,6 +16,7 @@ struct loader_config {
     enum job_preprocess preprocess;
     bool augment, shuffle;         /* only valid for training */
     bool random_crop, random_flip; /* which random parts augment has */
+    enum job_flip flip;
     int64_t images; /* N: the number of images to use, at most that of the data set; or of synthetic
                        images */
     int64_t first_number; /* added to the image numbers that key the random numbers; 0 unless other

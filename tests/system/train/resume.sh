@@ -127,7 +127,7 @@ is "$(average "$run")" "$(average "$work/fill-exact")" "and so are the averages"
 
 # Averaged weights, from the middle of the first epoch on; evaluated at another size, with mirror images. By the small stem: where
 # layers have few pixels, a model of one size may take another kernel than a model of two, which shows in the last digit.
-trial 2 ema '.model.stem = "small" | .ema = {"half_life": 3, "every": 2, "from_epoch": 0.1} | .optimizer = {"name": "sgdw", "clip_norm": 1} | .eval += {"image_size": 40, "flip": true, "every_epochs": 1}'
+trial 2 ema '.model.stem = "small" | .data.flip = "alternating" | .ema = {"half_life": 3, "every": 2, "from_epoch": 0.1} | .optimizer = {"name": "sgdw", "clip_norm": 1} | .eval += {"image_size": 40, "flip": true, "every_epochs": 1}'
 is $? 0 "a run with averaged weights"
 survives "SGDW with clipped gradients and averaged weights" "$work/ema.json" 2 "$work/ema" at_step 3
 is "$(average "$run")" "$(average "$work/ema")" "averaged weights are bit for bit those of the undisturbed run"

@@ -592,7 +592,10 @@ Test(plan, averaged_weights_are_explained)
     cr_assert_str_eq(json_string_value(json_object_get(row, "formula")), "0.5^(every / half_life)");
     cr_assert_eq(json_number_value(json_object_get(row, "value")), 0.25);
     plan_destroy(plan);
-    plan = right_plan_of("{'data': {'train': 'x'}, 'ema': {'every': 4}}", 96000);
+    plan = right_plan_of("{'data': {'train': 'x', 'augment': false, 'flip': 'alternating'}, "
+                         "'ema': {'every': 4}}",
+                         96000);
+    cr_assert(plan_warns(plan, "data.flip has no effect without data.augment"));
     cr_assert_null(json_object_get(plan->explain, "ema"));
     cr_assert(plan_warns(plan, "ema.every has no effect without ema.decay or ema.half_life"));
     plan_destroy(plan);

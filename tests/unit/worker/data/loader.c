@@ -471,6 +471,50 @@ Test(loader, file_order_without_shuffle_and_the_same_image_without_augment)
     free(r);
 }
 
+static bool is_mirror_of(const float *a, const float *b)
+{
+    for (int y = 0; y < SIZE; y++)
+        for (int x = 0; x < SIZE; x++)
+            if (memcmp(a + 3 * (y * SIZE + x), b + 3 * (y * SIZE + SIZE - 1 - x), 3 * sizeof *a))
+                return false;
+    return true;
+}
+
+/* Without crops only the flip differs between epochs. Other ranks and batches change nothing. */
+Test(loader, alternating_flips_mirror_each_image_in_every_second_epoch)
+{
+    struct loader_config c = training(1, 0, 13);
+    int mirrored = 0;
+
+    c.shuffle = c.random_flip = c.random_crop = false;
+    struct record *plain = record_batches(&c);
+    c.random_flip = true;
+    struct record *random = record_batches(&c);
+    c.flip = JOB_FLIP_ALTERNATING;
+    struct record *r = record_batches(&c);
+    for (int i = 0; i < IMAGES; i++) {
+        bool first = is_mirror_of(r->images[i], plain->images[i]);
+        mirrored += first;
+        cr_assert(is_mirror_of(r->images[IMAGES + i], r->images[i]), "image %d", i);
+        cr_assert(first || !memcmp(r->images[i], plain->images[i], sizeof r->images[i]));
+        cr_assert_arr_eq(r->images[i], random->images[i], sizeof r->images[i]);
+    }
+    cr_expect(mirrored > IMAGES / 4 && mirrored < IMAGES * 3 / 4, "%d", mirrored);
+    for (int rank = 0; rank < 2; rank++) {
+        struct loader_config other = training(2, rank, 5);
+        other.random_crop = false;
+        other.flip = JOB_FLIP_ALTERNATING;
+        struct record *o = record_batches(&other);
+        for (int i = 0; i < o->count; i++)
+            cr_assert_arr_eq(o->images[i], r->images[o->epochs[i] * IMAGES + o->indices[i]],
+                             sizeof o->images[i]);
+        free(o);
+    }
+    free(plain);
+    free(random);
+    free(r);
+}
+
 Test(loader, evaluation_counts_every_image_once)
 {
     static const int worlds[] = {1, 2, 3, 5};
