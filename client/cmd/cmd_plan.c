@@ -91,6 +91,8 @@ static void plan_env_row(struct libscols_table *table, const struct plan *plan)
     free(words);
 }
 
+enum { SIZES_LISTED = 16 };
+
 static void plan_sizes_row(struct libscols_table *table, const struct plan *plan)
 {
     char value[FORMAT_BYTES] = "", remark[FORMAT_BYTES + 256] = "";
@@ -100,7 +102,11 @@ static void plan_sizes_row(struct libscols_table *table, const struct plan *plan
         return;
     snprintf(value, sizeof value, "%lld to %lld", (long long)plan->sizes[0].size,
              (long long)plan->sizes[n - 1].size);
-    for (size_t i = 1; i < n; i++) {
+    if (n > SIZES_LISTED)
+        snprintf(remark, sizeof remark,
+                 "%zu sizes, from step %lld to step %lld; --explain lists them", n,
+                 (long long)plan->sizes[1].step, (long long)plan->sizes[n - 1].step);
+    for (size_t i = 1; i < n && n <= SIZES_LISTED; i++) {
         size_t used = strlen(remark);
         snprintf(remark + used, sizeof remark - used, "%s%lld from step %lld", i > 1 ? ", " : "",
                  (long long)plan->sizes[i].size, (long long)plan->sizes[i].step);

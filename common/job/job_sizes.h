@@ -10,7 +10,7 @@
 
 #include "common/problem.h"
 
-#define JOB_SIZES_MAX     16
+#define JOB_SIZES_MAX     32
 #define JOB_SIZE_MULTIPLE 32 /* default of a ramp */
 
 struct job_size {

@@ -8,7 +8,7 @@
 #include "common/dataset/dataset.h"
 #include "common/job/job_spec.h"
 
-enum { LOADER_SIZES_MAX = 32 };
+enum { LOADER_SIZES_MAX = JOB_SIZES_MAX + 1 };
 
 struct loader_config {
     struct dataset *dataset; /* borrowed; must outlive the loader. NULL: synthetic images */

@@ -69,6 +69,7 @@ plan 2 "all problems at once, each with its key" \
     '^  lr\.decay: must be one of "poly"' '^  data\.train: is required'
 plan 2 "a typo, an unknown precision and a path that is not there" '{"data": {"train": "/nope"}, "epohcs": 3, "precision": "int8"}' \
     '^  epohcs: .*did you mean "epochs"' '^  precision: must be one of' '^  data\.train: .*/nope'
+plan 0 "many sizes by epoch" '{"data": {"train": "synthetic"}, "model": {"image_size": {"from": 88, "to": 176, "ramp": [36, 72], "multiple": 4}}}' '^image_sizes .*88 to 176 .*23 sizes, from step 493765 to step'
 plan 0 "sizes by epoch" '{"data": {"train": "synthetic"}, "model": {"image_size": [[0, 160], [45, 192]]}}' '^image_sizes .*160 to 192 .*192 from step 600525'
 plan 0 "batches that fill the memory" \
     '{"data": {"train": "synthetic"}, "model": {"image_size": [[0, 128], [16, 160]]}, "batch_per_worker": 64, "batch_schedule": "fill", "epochs": 18}' \

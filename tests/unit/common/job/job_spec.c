@@ -982,7 +982,7 @@ static void sizes_refused(const char *value, size_t count, const char *words)
 
 Test(job_spec, invalid_sizes_by_epoch_are_refused)
 {
-    sizes_refused("[]", 1, "1 to 16 sizes, not 0");
+    sizes_refused("[]", 1, "1 to 32 sizes, not 0");
     sizes_refused("[[1, 160], [2, 192]]", 1, "from epoch 0 on, not from epoch 1");
     sizes_refused("[[0, 160], [5, 192], [4, 192]]", 1, "goes back to epoch 4 after epoch 5");
     sizes_refused("[[0, 160], [0, 192]]", 1, "epochs must rise");
@@ -994,7 +994,7 @@ Test(job_spec, invalid_sizes_by_epoch_are_refused)
     sizes_refused("{'from': 192, 'to': 160, 'ramp': [6, 7]}", 1, "must not shrink");
     sizes_refused("{'from': 150, 'to': 192, 'ramp': [6, 7]}", 1, "a multiple of 32");
     sizes_refused("{'from': 160, 'to': 192, 'ramp': [6, 7], 'multiple': 1}", 1,
-                  "makes 33 sizes, more than 16");
+                  "makes 33 sizes, more than 32");
     sizes_refused("{'from': 160, 'to': 192, 'ramp': [6, 7], 'by': 1, 'multiple': 0}", 2,
                   "from, to, ramp and multiple only");
     model_refused("'arch': 'cnn', 'image_size': [[0, 28], [1, 32]]", "", "/model/image_size",
@@ -1079,6 +1079,11 @@ Test(job_spec, sizes_by_epoch_are_expanded)
     sizes_are("{'from': 160, 'to': 192, 'ramp': [6, 17]}", "[[0,160],[12,192]]", 192);
     sizes_are("{'from': 128, 'to': 192, 'ramp': [0, 4], 'multiple': 16}",
               "[[0,128],[1,144],[2,160],[3,176],[4,192]]", 192);
+    struct job_spec *s = job_of("{'data': {'train': 'x'}, 'model': {'image_size': {'from': 128, "
+                                "'to': 252, 'ramp': [0, 31], 'multiple': 4}}}");
+    cr_assert_eq(s->model.sizes.count, JOB_SIZES_MAX);
+    cr_assert_eq(s->model.sizes.at[31].size, 252);
+    job_spec_destroy(s);
 }
 
 Test(job_spec, loss_scale_and_bf16_gradients_need_training_in_bf16)
