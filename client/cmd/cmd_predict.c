@@ -1,5 +1,6 @@
-/* trainctl predict: predicts a job on several numbers of nodes. The planner used by daemon and
- * workers plans each; only efficiency, node-hours and the choice are computed here. */
+/* trainctl predict: predicts a job on several numbers of nodes, or compares the presets. The
+ * planner used by daemon and workers plans each; only efficiency, node-hours and the choice are
+ * computed here. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,7 @@
 #include "common/dataset/job_data.h"
 #include "common/job/job_document.h"
 #include "common/plan/plan_build.h"
+#include "common/plan/preset_times.h"
 #include "common/plan/predict.h"
 #include "common/problem.h"
 #include "common/run/speed.h"
@@ -24,6 +26,7 @@
 #define NODES_MAX     65536
 #define STOPS_HELPING 0.5 /* share of the time that the additional nodes could save */
 #define NODES_DEFAULT "1,2,4,8,16,32,64,128,256"
+#define NODES_PRESETS "16" /* if presets are compared */
 
 struct point {
     int64_t nodes, batch;
@@ -43,6 +46,7 @@ struct question {
     int64_t images;          /* images per worker before they are divided among nodes */
     double threads_keep;     /* share of a worker's speed that its threads retain; 0: unknown */
     const char *to_target;   /* name of the option that requests the time to a target; NULL: none */
+    double target;           /* top-1, 0 to 1 */
     bool stated_speed;
     struct point points[POINTS_MAX];
     int count;
@@ -85,10 +89,11 @@ static int predict_parse_nodes(const char *text, struct question *q, struct erro
     return 0;
 }
 
-static int predict_read_target(const struct cmd_args *args, struct error *e)
+static int predict_read_target(const struct cmd_args *args, struct question *q, struct error *e)
 {
     double target = 0;
 
+    q->target = PREDICT_TARGET;
     if (!cmd_value(args, "target"))
         return 0;
     if (predict_number_option(args, "target", 0, &target, e))
@@ -97,7 +102,8 @@ static int predict_read_target(const struct cmd_args *args, struct error *e)
     if (target > 100 || share == 0)
         return error_set(e, ERR_USAGE, "--target is a top-1 accuracy in percent, e.g. 75.9, not %g",
                          target);
-    if (share < PREDICT_TARGET_LOW || share > PREDICT_TARGET_HIGH)
+    q->target = share;
+    if (args->operand_count && (share < PREDICT_TARGET_LOW || share > PREDICT_TARGET_HIGH))
         return error_set(e, ERR_USAGE,
                          "--target %g: epochs by batch are published for 75.9 %% only, which "
                          "stands for targets from %g to %g %%",
@@ -109,23 +115,25 @@ static int predict_read_options(const struct cmd_args *args, struct question *q,
 {
     const char *nodes = cmd_value(args, "nodes");
 
-    if (predict_parse_nodes(nodes ? nodes : NODES_DEFAULT, q, e) ||
-        cmd_duration(args, "deadline", &q->deadline, e) ||
+    if (!nodes)
+        nodes = args->operand_count ? NODES_DEFAULT : NODES_PRESETS;
+    if (predict_parse_nodes(nodes, q, e) || cmd_duration(args, "deadline", &q->deadline, e) ||
         predict_number_option(args, "budget", 0, &q->budget, e) ||
         predict_number_option(args, "node-watts", 0, &q->node_watts, e))
         return -(int)e->code;
     q->to_target = cmd_value(args, "target")     ? "--target"
                    : cmd_flag(args, "to-target") ? "--to-target"
                                                  : NULL;
-    return predict_read_target(args, e);
+    return predict_read_target(args, q, e);
 }
 
-static int predict_find_network(const struct cmd_args *args, struct question *q, struct error *e)
+static int predict_find_network(const struct cmd_args *args, const char *interface,
+                                struct question *q, struct error *e)
 {
     struct plan_network *n = &q->network;
 
     *n = plan_network_default;
-    speed_network_find(q->spec->cluster.interface, n);
+    speed_network_find(interface, n);
     double hop_us = 1e6 * n->hop_seconds, gbit = 8e-9 * n->bytes_per_second;
     double jitter = 100 * n->jitter;
     if (predict_number_option(args, "hop-us", 0, &hop_us, e) ||
@@ -511,7 +519,7 @@ static int predict_share_out_node(const struct cmd_args *args, struct question *
 static int predict_answer(const struct cmd_args *args, struct question *q, struct error *e)
 {
     json_t *remarks = json_array();
-    int status = predict_find_network(args, q, e);
+    int status = predict_find_network(args, q->spec->cluster.interface, q, e);
 
     if (!status && q->spec->mode != JOB_MODE_TRAIN)
         status = error_set(e, ERR_INVALID, "the job's mode is eval: there is nothing to train");
@@ -531,6 +539,120 @@ static int predict_answer(const struct cmd_args *args, struct question *q, struc
     return status;
 }
 
+static struct plan_speed predict_measured_speed(const struct job_spec *spec, void *context)
+{
+    (void)context;
+    return speeds_find(spec);
+}
+
+/* Compares the presets on each number of nodes. Returns [{"nodes", "presets"}]. */
+static json_t *predict_presets(const struct cmd_args *args, struct question *q, struct error *e)
+{
+    static const char *const of_files[] = {"deadline", "budget", "train-images", "eval-images",
+                                           "node-cores"};
+    json_t *changes = json_object(), *out = json_array();
+    struct preset_times times = {.target = q->target,
+                                 .changes = changes,
+                                 .network = &q->network,
+                                 .prices.node_watts = q->node_watts,
+                                 .speed = predict_measured_speed};
+    int status = 0;
+
+    for (size_t i = 0; i < sizeof of_files / sizeof of_files[0] && !status; i++)
+        if (cmd_value(args, of_files[i]))
+            status = error_set(e, ERR_USAGE, "--%s needs a FILE", of_files[i]);
+    if (!status && !q->to_target)
+        status = error_set(e, ERR_USAGE,
+                           "give a FILE, or an accuracy to compare the presets by, for example "
+                           "--target 75.9");
+    if (!status)
+        status = predict_find_network(args, NULL, q, e);
+    if (!status)
+        status = predict_number_option(args, "node-speed", 1e-6, &times.node_speed, e);
+    if (!status)
+        status = document_set_all(changes, args, e);
+    for (int i = 0; i < q->count && !status; i++) {
+        times.nodes = q->points[i].nodes;
+        json_array_append_new(out, json_pack("{s:I, s:o}", "nodes", (json_int_t)times.nodes,
+                                             "presets", preset_times(&times)));
+    }
+    json_decref(changes);
+    if (!status)
+        return out;
+    json_decref(out);
+    return NULL;
+}
+
+static double predict_member(const json_t *entry, const char *name)
+{
+    return json_get_number(json_object_get(entry, name), "value", NAN);
+}
+
+static void predict_preset_row(struct libscols_table *table, json_int_t nodes, const json_t *entry)
+{
+    struct libscols_line *line = table_line(table);
+    char text[FORMAT_BYTES];
+
+    table_set(line, 0, format_count(text, sizeof text, nodes));
+    table_set(line, 1, json_get_text(entry, "preset", ""));
+    table_setf(line, 2, "%.4g %%", 100 * json_get_number(entry, "top1", NAN));
+    table_set(line, 10, json_get_text(entry, "problem", ""));
+    if (!json_object_get(entry, "epochs"))
+        return;
+    table_set(line, 3, format_count(text, sizeof text, json_get_integer(entry, "global_batch", 0)));
+    table_setf(line, 4, "%.3g", json_get_number(entry, "epochs", NAN));
+    table_setf(line, 5, "%.3g", json_get_number(entry, "epochs_at_224", NAN));
+    if (isnan(predict_member(entry, "ttt_seconds")))
+        return;
+    table_set(line, 6, predict_number(text, predict_member(entry, "images_per_sec"), 100, "%.1f"));
+    table_set(line, 7, format_duration(text, sizeof text, predict_member(entry, "ttt_seconds")));
+    table_set(line, 8, predict_number(text, predict_member(entry, "node_hours"), 10, "%.2g"));
+    table_set(line, 9, format_number(text, sizeof text, predict_member(entry, "kwh")));
+}
+
+static void predict_show_presets(const struct question *q, const json_t *all)
+{
+    struct libscols_table *table = table_create(
+        1, "NODES>?,PRESET~,TOP-1>,BATCH>?,EPOCHS>?,AT 224>?,IMAGES/S>?,TIME>,NODE-HOURS>?,KWH>?,"
+           "REMARK|");
+    const json_t *one, *entry;
+    size_t i, k;
+
+    print_prose("ImageNet to %.4g %% top-1 by each published recipe with its own global batch; AT "
+                "224: its arithmetic in epochs of 224x224 pixels",
+                100 * q->target);
+    putchar('\n');
+    json_array_foreach (all, i, one)
+        json_array_foreach (json_object_get(one, "presets"), k, entry)
+            predict_preset_row(table, json_get_integer(one, "nodes", 0), entry);
+    table_finish(table);
+    putchar('\n');
+    json_array_foreach (json_object_get(json_array_get(all, 0), "presets"), k, entry)
+        if (json_object_get(entry, "epochs")) {
+            char name[128];
+            snprintf(name, sizeof name, "%s: ", json_get_text(entry, "preset", ""));
+            print_wrapped(stdout, name, 2, json_get_text(entry, "source", ""));
+        }
+}
+
+static int predict_compare(const struct cmd_args *args, struct question *q)
+{
+    struct error e;
+    json_t *all = predict_presets(args, q, &e);
+
+    if (!all)
+        return cmd_fail(&e);
+    if (client.json) {
+        json_t *out = json_pack("{s:o, s:O}", "target", json_number(q->target), "nodes", all);
+        print_json(out);
+        json_decref(out);
+    } else {
+        predict_show_presets(q, all);
+    }
+    json_decref(all);
+    return 0;
+}
+
 static int cmd_predict(const struct cmd_args *args)
 {
     struct error e;
@@ -540,6 +662,8 @@ static int cmd_predict(const struct cmd_args *args)
     q->deadline = q->budget = INFINITY;
     if (predict_read_options(args, q, &e)) {
         code = cmd_fail(&e);
+    } else if (args->operand_count == 0) {
+        code = predict_compare(args, q);
     } else if ((code = document_open(args->operands[0], args, &q->spec)) == 0) {
         if (predict_answer(args, q, &e)) {
             code = cmd_fail(&e);
@@ -557,17 +681,17 @@ static int cmd_predict(const struct cmd_args *args)
 
 /* clang-format off */
 const struct cmd cmd_predict_entry = {
-    .name = "predict", .synopsis = "[--nodes N,N...] [--deadline T] [--budget H] [--set KEY=VALUE...] FILE|-",
-    .help = "predict throughput, time to train and node-hours by number of nodes", .example = "trainctl predict --nodes 1,2,4 --deadline 2h job.json",
-    .run = cmd_predict, .completion = "file", .operands = {1, 1},
+    .name = "predict", .synopsis = "[--nodes N,N...] [--deadline T] [--budget H] [--target P] [--set KEY=VALUE...] [FILE|-]",
+    .help = "predict throughput, time to train and node-hours by number of nodes, or compare the presets", .example = "trainctl predict --nodes 1,2,4 --deadline 2h job.json",
+    .run = cmd_predict, .completion = "file", .operands = {0, 1},
     .options = {
         OPTION("set", 0, "KEY=VALUE", "change a key of the document first, e.g. batch_per_worker=32", "key"),
-        OPTION("nodes", 0, "N,N...", "node counts (1,2,4,8,16,32,64,128,256)", NULL),
+        OPTION("nodes", 0, "N,N...", "node counts (1,2,4,8,16,32,64,128,256; without FILE 16)", NULL),
         OPTION("deadline", 0, "T", "choose the cheapest node count that finishes within T: 2h, 90min, 3d", NULL),
         OPTION("budget", 0, "H", "choose the fastest node count that costs at most H node-hours", NULL),
-        OPTION("target", 0, "P", "time to P % top-1, with the epochs that ResNet-50 needs to reach 75.9 % at each global batch", NULL),
+        OPTION("target", 0, "P", "time to P % top-1, with the epochs that ResNet-50 needs to reach 75.9 % at each global batch; without FILE of each preset", NULL),
         OPTION("to-target", 0, NULL, "the same as --target 75.9", NULL),
-        OPTION("node-speed", 0, "R", "speed of one node in images/s, instead of the speed measured here", NULL),
+        OPTION("node-speed", 0, "R", "speed of one node in images/s, instead of the speed measured here; without FILE that of ResNet-50 at 224 pixels", NULL),
         OPTION("node-watts", 0, "W", "power of one node under load in watts, to predict the energy", NULL),
         OPTION("hop-us", 0, "U", "time of a round of messages between nodes, in microseconds (as measured, or 20)", NULL),
         OPTION("link-gbit", 0, "G", "bandwidth of a node's link, as a sum reaches it, in gigabits/s (as measured, or 60)", NULL),

@@ -106,6 +106,7 @@ const char *predict_epochs_doubt(int64_t global_batch);
 /* Returns whether the table applies: ResNet-50, 1000 classes at 224, as many images. */
 bool predict_table_applies(const struct job_spec *spec, int64_t train_images);
 
+#define PREDICT_TARGET      0.759
 #define PREDICT_TARGET_LOW  0.74 /* lowest target to which the table's 75.9 % is applied */
 #define PREDICT_TARGET_HIGH 0.765
 

@@ -116,6 +116,8 @@ static const struct route routes[] = {
     {"GET", "/v1/schema/job", handle_schema, ROLE_ANYONE, "", 200,
      "JSON Schema of the job document"},
     {"GET", "/v1/presets", handle_presets, ROLE_ANYONE, "", 200, "Presets and their documents"},
+    {"GET", "/v1/presets/times", handle_preset_times, ROLE_READ, "target nodes node_speed", 200,
+     "Presets compared by the time to an accuracy on the same nodes"},
     {"GET", "/v1/whoami", handle_whoami, ROLE_ANYONE, "", 200, "Name and role of the caller"},
     {"GET", "/v1", handle_index, ROLE_ANYONE, "", 200,
      "The routes, with an example for each"},

@@ -95,7 +95,7 @@ int request_query_word(const struct request *q, const char *name, const char *na
 int request_key(const struct request *q, char digest[DIGEST_BYTES], struct error *e);
 
 /* Handlers, defined in handlers/handle_*.c by subject, handle_index.c and static.c. */
-route_handler handle_plan, handle_job_submit, handle_speeds, handle_speed_add;
+route_handler handle_plan, handle_preset_times, handle_job_submit, handle_speeds, handle_speed_add;
 route_handler handle_job_show, handle_job_cancel, handle_job_hold, handle_job_release,
     handle_job_priority, handle_job_remove;
 route_handler handle_job_list, handle_job_label, handle_job_resume, handle_compare;

@@ -9,6 +9,7 @@
 #include "common/json.h"
 #include "common/plan/lr_schedule.h"
 #include "common/plan/plan_build.h"
+#include "common/plan/preset_times.h"
 #include "common/text.h"
 #include "common/run/speed.h"
 #include "daemon/http/access/auth.h"
@@ -268,6 +269,53 @@ int handle_job_submit(const struct request *q, struct reply *r, struct error *e)
     if (status)
         return status;
     return earlier ? plan_answer_with_job(q, earlier, true, r, e) : plan_submit(q, digest, r, e);
+}
+
+static struct plan_speed plan_preset_speed(const struct job_spec *spec, void *context)
+{
+    const struct request *q = context;
+    struct plan_speed speed;
+    struct job_slots slots;
+    struct error e;
+
+    job_manager_slots(q->app->jobs, &slots);
+    if (job_estimate_speed(q->app->store, spec, job_threads(spec, slots.total), request_by(q),
+                           &speed, &e))
+        return (struct plan_speed){0};
+    return speed;
+}
+
+static int plan_read_decimal(const struct request *q, const char *name, double min, double max,
+                             double *value, struct error *e)
+{
+    const char *text = request_query(q, name);
+    char *end;
+
+    if (!text)
+        return 0;
+    *value = strtod(text, &end);
+    if (text[strspn(text, "0123456789.eE+-")] || end == text || *end ||
+        !(*value >= min && *value <= max))
+        return error_set(e, ERR_USAGE, "%s must be a number from %g to %g, not \"%s\"", name, min,
+                         max, text);
+    return 0;
+}
+
+int handle_preset_times(const struct request *q, struct reply *r, struct error *e)
+{
+    struct preset_times times = {
+        .prices = q->config->prices, .speed = plan_preset_speed, .context = (void *)q};
+    double percent = 100 * PREDICT_TARGET;
+
+    if (plan_read_decimal(q, "target", 0.01, 100, &percent, e) ||
+        plan_read_decimal(q, "node_speed", 1e-6, 1e9, &times.node_speed, e) ||
+        request_query_int(q, "nodes", 1, 65536, 16, &times.nodes, e))
+        return -(int)e->code;
+    times.target = percent / 100;
+    return reply_json(r, 200,
+                      json_pack("{s:o, s:I, s:o}", "target", json_number(times.target), "nodes",
+                                (json_int_t)times.nodes, "presets", preset_times(&times)),
+                      e);
 }
 
 /* Accepts keys such as "resnet50-imagenet-224-fp32-t1", see speed_key(). */

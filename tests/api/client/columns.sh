@@ -77,6 +77,7 @@ token list
 notify list
 audit
 presets
+predict --target 75.9 --node-speed 100
 plan $work/job.json
 plan --diff $work/job.json $work/another-document-with-a-name-that-is-long.json
 predict --node-speed 100 $work/job.json

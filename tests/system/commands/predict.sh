@@ -61,6 +61,44 @@ like "$output" 'accuracy in percent' "a target beyond 100 is refused"
 predict --node-speed 79 --target 78 "$work/s.json"
 like "$output" 'published for 75.9 % only' "and one that nothing was published of"
 
+# Without a file the presets are compared.
+presets() { # EXPRESSION of the presets on the first number of nodes
+    jq -c ".nodes[0].presets | $1" <<<"$output"
+}
+predict --target 75.9 --nodes 16,8 --node-speed 536 --node-watts 900 --json
+is $? 0 "presets are compared without a file"
+is "$(jq -c '[.target, .nodes[].nodes]' <<<"$output")" "[0.759,16,8]" "on each number of nodes"
+is "$(presets '[.[].preset] | sort')" "$(jq -cs 'sort' <<<"$(for f in "$TRAIND_PRESETS"/*.json; do
+    if jq -e .top1 "$f" >/dev/null; then basename "$f" .json | jq -R .; fi
+done)")" "all presets with a published accuracy are listed"
+is "$(presets 'map(select(.top1 < 0.759) | [.problem == "its published accuracy is \(.top1 * 100 * 100 | round / 100) %", has("ttt_seconds")]) | unique')" "[[true,false]]" \
+    "those that are below the target are left out, with the reason"
+is "$(presets 'map(select(.top1 >= 0.759)) | [length > 3, all(.ttt_seconds.value > 0 and .problem == null and (.source | length > 0)), map(.ttt_seconds.value) == (map(.ttt_seconds.value) | sort)]')" \
+    "[true,true,true]" "the others have a time and a source, the fastest first"
+is "$(presets '.[:-1] | map(select(.top1 >= 0.759 and ((.kwh.value - 0.9 * .node_hours.value | fabs) > 1e-9 or (.node_hours.value - 16 * .ttt_seconds.value / 3600 | fabs) > 1e-9)))')" \
+    "[]" "node-hours and energy are those of the time"
+is "$(presets 'map(select(.preset == "intel-mlperf-3264"))[0] | [.global_batch, .epochs > 34 and .epochs < 36, .epochs == .epochs_at_224, (.ttt_seconds.value / 60 - 90 | fabs) < 8]')" \
+    "[3264,true,true,true]" "Intel's run takes the epochs of its batch and, at its speed, about the 90 minutes predicted of its job"
+is "$(presets 'map(select(.preset == "ffcv-40"))[0] | [.global_batch, .epochs, .epochs_at_224 > 21 and .epochs_at_224 < 23]')" "[1024,40,true]" \
+    "a recipe with small images has the arithmetic of fewer epochs"
+is "$(presets '[.[] | select(.preset == "goyal-8k" or .preset == "ffcv-40") | .ttt_seconds.value / .epochs_at_224] | (min / max) > 0.9')" true \
+    "and the time of its arithmetic"
+predict --target 75.5 --node-speed 536
+like "$output" '16 +ffcv-24 +75.6 % +1,024 +24 +13.4 ' "a table, for 16 nodes"
+like "$output" 'surfsara-24k +75 % .*its published accuracy is 75 %' "with the reasons"
+like "$output" 'ffcv-24: FFCV \(Leclerc' "and the sources"
+predict --target 75.9 --nodes 3 --node-speed 536 --json
+like "$(presets 'map(select(.preset == "goyal-8k"))[0].problem')" "8192" "a batch that the nodes cannot share is a reason too"
+predict --target 75.9 --set precision=bf16 --json
+is "$(presets '.[0] | [.problem, .epochs_at_224 > 0, .ttt_seconds.value]')" '["no speed of resnet50 was measured at 224 pixels",true,null]' "without a speed the arithmetic is left"
+predict --nodes 16
+is $? 2 "without file and target there is nothing to predict"
+like "$output" 'give a FILE, or an accuracy' "it says"
+predict --target 75.9 --deadline 2h
+like "$output" '^trainctl: --deadline needs a FILE' "the choice of nodes is for a file"
+predict --target 75.9 --set lr.bases=1
+is $? 2 "keys are checked"
+
 predict --nodes 1,x "$work/s.json"
 is $? 2 "nodes that are no numbers are a usage error"
 predict --deadline soon "$work/s.json"
