@@ -32,3 +32,22 @@ void tile_gemm(size_t m, size_t n, size_t k, const float *a, size_t lda,
 /* C (m, n) = A^T B with A (k, m); k may be 0. */
 void tile_gemm_transposed(size_t m, size_t n, size_t k, const float *a, size_t lda,
                           const struct tile_matrix *b, float *c, size_t ldc, bool add);
+
+/* The other terms of A' = A + a_sign A[a], B' likewise, and C[c] = c_sign A' B' (+ C[c] if add_c),
+ * at an offset in floats from the first; an offset of 0: none. */
+struct tile_second {
+    ptrdiff_t a, b, c;
+    float a_sign, b_sign, c_sign;
+    bool add_c;
+};
+
+/* C = A' B, or C += A' B, with packed B; k is a multiple of 32. */
+void tile_gemm_sums(size_t m, size_t n, size_t k, const float *a, size_t lda,
+                    const struct tile_matrix *b, float *c, size_t ldc, bool add,
+                    const struct tile_second *second);
+
+/* C = A'^T B', B not packed; m is a multiple of 32. sums: (k, m + TRANSPOSED_SUMS_PAD) */
+enum { TRANSPOSED_SUMS_PAD = 16 };
+void tile_gemm_transposed_sums(size_t m, size_t n, size_t k, const float *a, size_t lda,
+                               const struct tile_matrix *b, float *c, size_t ldc, bool add,
+                               const struct tile_second *second, float *sums);

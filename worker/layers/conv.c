@@ -4,6 +4,7 @@
 
 #include "common/assert_always.h"
 #include "worker/kernels/gemm.h"
+#include "worker/kernels/strassen.h"
 #include "worker/kernels/tile_gemm.h"
 #include "worker/kernels/window.h"
 #include "worker/layers/conv_grouped.h"
@@ -32,9 +33,19 @@ static void conv_check_part(const struct conv_part *p)
 
 /* Whether packing weights for a product of so many rows pays: a single thread with a single tile
  * reads them once. */
-static bool conv_packs(const struct conv *c, size_t rows, bool single)
+static bool conv_packs(const struct conv_part *part)
 {
-    return !single || rows > conv_tile_rows(c, 0, single);
+    const struct conv *c = part->c;
+
+    return !conv_part_is_single(part) || (conv_halves(part) && !dry_run) ||
+           (size_t)part->images * conv_pixels_out(c) > conv_tile_rows(c, 0, true);
+}
+
+/* To packed panels of (k, n). */
+static void conv_pack_halves(const struct conv_part *part, size_t n, size_t k)
+{
+    if (conv_halves(part))
+        strassen_pack(n, k, 0, n / tile_columns() / 2, part->memory->team);
 }
 
 /* ---- z */
@@ -55,14 +66,14 @@ static void conv_forward_directly(const struct conv_part *part, const float *w, 
 {
     const struct conv *c = part->c;
     size_t n = (size_t)c->out_channels, rows = (size_t)part->images * conv_pixels_out(c);
-    bool single = conv_part_is_single(part);
-    bool packed = conv_uses_tile(c, n) && conv_packs(c, rows, single);
+    bool packed = conv_uses_tile(c, n) && conv_packs(part);
     struct conv_product p = {.c = c,
                              .window = c->window,
                              .tile =
-                                 conv_tile_rows(c, size_max(conv_columns(&c->window), n), single),
+                                 conv_part_tile_rows(part, size_max(conv_columns(&c->window), n)),
                              .in_place = conv_reads_in_place(c),
                              .packed = packed,
+                             .halved = conv_halves(part),
                              .from = x,
                              .weights = packed ? part->memory->team : w,
                              .to = z,
@@ -75,6 +86,7 @@ static void conv_forward_directly(const struct conv_part *part, const float *w, 
 
     if (packed) {
         conv_pack_forward(c, w, part->share, part->memory->team);
+        conv_pack_halves(part, n, conv_matrix_rows(c));
         parallel_barrier(part->share);
     }
     conv_product_team(&p, (struct parallel_range){0, rows}, part->share);
@@ -218,7 +230,7 @@ static struct conv_data conv_data_of(const struct conv_part *part, const struct 
 {
     const struct conv *c = part->c;
     bool single = conv_part_is_single(part), in_place = conv_reads_in_place(c);
-    bool pays = conv_packs(c, (size_t)part->images * conv_pixels_out(c), single);
+    bool pays = conv_packs(part);
     struct conv_data d = {.way = conv_data_way(part, b)};
 
     switch (d.way) {
@@ -263,6 +275,7 @@ static void conv_pack_data(const struct conv_part *part, const struct conv_data 
                   n);
     else
         conv_pack_turned(c, panels, w, to);
+    conv_pack_halves(part, ci, n);
 }
 
 /* dx as a product over rows of dz. */
@@ -277,9 +290,10 @@ static struct conv_product conv_data_product(const struct conv_part *part,
     return (struct conv_product){
         .c = c,
         .window = t,
-        .tile = conv_tile_rows(c, size_max(k, channels), conv_part_is_single(part)),
+        .tile = conv_part_tile_rows(part, size_max(k, channels)),
         .in_place = conv_reads_in_place(c),
         .packed = d->packed,
+        .halved = conv_halves(part),
         .transposed = !d->packed,
         .from = b->dz,
         .weights = d->weights,
@@ -388,6 +402,8 @@ static size_t conv_data_floats(const struct conv *c)
 /* Of a thread's own memory: without sums of dw, which others may read while it computes dx. */
 static size_t conv_work_floats(const struct conv *c, bool single)
 {
+    if (single && conv_may_halve(c))
+        return strassen_sums_floats((size_t)c->window.channels, HALVED_ROWS);
     if (single)
         return conv_reads_in_place(c) ? 0 : conv_single_tile_floats(c);
     size_t max = size_max(conv_data_floats(c), conv_gathered_floats(c));
@@ -400,6 +416,8 @@ size_t conv_team_floats(const struct conv *c, int images, int threads)
 {
     size_t direct = c->algorithm == CONV_GROUPED ? conv_grouped_team_floats(c) : conv_weights(c);
 
+    if (threads == 1 && conv_may_halve(c))
+        direct = strassen_panels_floats((size_t)c->out_channels, (size_t)c->window.channels);
     return size_max(direct, conv_winograd_team_floats(c, images, threads));
 }
 

@@ -1,6 +1,7 @@
 #include "worker/layers/conv_product.h"
 
 #include "worker/kernels/gemm.h"
+#include "worker/kernels/strassen.h"
 #include "worker/kernels/tile_gemm.h"
 #include "worker/kernels/tile_size.h"
 #include "worker/kernels/window.h"
@@ -44,6 +45,34 @@ size_t conv_single_tile_floats(const struct conv *c)
     return conv_tile_rows(c, 0, true) * conv_product_widest_columns(c);
 }
 
+enum { HALVED_ROWS_MIN = 384 };
+
+bool conv_may_halve(const struct conv *c)
+{
+    return c->algorithm == CONV_TILE && conv_reads_in_place(c) &&
+           strassen_takes((size_t)c->out_channels, (size_t)c->window.channels);
+}
+
+static size_t conv_product_rows(const struct conv_part *part)
+{
+    return (size_t)part->images * conv_pixels_out(part->c);
+}
+
+bool conv_halves(const struct conv_part *part)
+{
+    return conv_part_is_single(part) && conv_product_rows(part) >= HALVED_ROWS_MIN &&
+           conv_may_halve(part->c);
+}
+
+size_t conv_part_tile_rows(const struct conv_part *part, size_t columns)
+{
+    size_t rows = conv_product_rows(part), tiles = (rows + HALVED_ROWS - 1) / HALVED_ROWS;
+
+    if (!conv_halves(part))
+        return conv_tile_rows(part->c, columns, conv_part_is_single(part));
+    return (rows + tiles - 1) / tiles;
+}
+
 static size_t conv_product_tiles_of(size_t rows)
 {
     return (rows + tile_rows() - 1) / tile_rows();
@@ -54,7 +83,9 @@ static void conv_product_multiply_tile(const struct conv_product *p, const float
 {
     size_t k = conv_columns(&p->window), n = p->channels;
 
-    for (size_t i = 0; i < p->runs.count; i++) {
+    if (p->halved)
+        strassen_gemm(rows, n, k, col, k, p->weights, to, n, p->add);
+    for (size_t i = 0; !p->halved && i < p->runs.count; i++) {
         size_t row = p->runs.first + i * p->runs.step;
         size_t length = p->runs.length;
         const float *a = col + i * length;

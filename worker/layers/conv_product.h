@@ -10,6 +10,7 @@ struct conv_product {
     size_t tile;     /* rows computed at a time: conv_tile_rows */
     bool in_place;   /* from is the im2col matrix */
     bool packed;     /* weights are panels */
+    bool halved;     /* and those of strassen.h */
     bool transposed; /* weights are (channels, k): of a 1x1 for dx */
     const float *from, *weights;
     float *to;
@@ -40,3 +41,11 @@ void conv_pack_turned(const struct conv *c, struct parallel_range panels, const 
 size_t conv_tile_floats(const struct conv *c, bool single);
 size_t conv_tile_rows(const struct conv *c, size_t columns, bool single);
 size_t conv_single_tile_floats(const struct conv *c); /* of a single thread, at most */
+
+/* Whether a single thread multiplies by Strassen's algorithm, if it has rows enough. */
+bool conv_may_halve(const struct conv *c);
+bool conv_halves(const struct conv_part *part);
+enum { HALVED_ROWS = 1024 }; /* of a tile, at most */
+
+/* conv_tile_rows, or as many as divide the rows evenly. */
+size_t conv_part_tile_rows(const struct conv_part *part, size_t columns);

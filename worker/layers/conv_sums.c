@@ -4,6 +4,7 @@
 
 #include "common/run/trace.h"
 #include "worker/kernels/gemm.h"
+#include "worker/kernels/strassen.h"
 #include "worker/kernels/tile_gemm.h"
 #include "worker/kernels/window.h"
 #include "worker/layers/conv_pixel.h"
@@ -215,7 +216,7 @@ static size_t conv_sums_whole_tile(const struct conv_blocks *s)
 {
     const struct conv *c = s->part.c;
     size_t columns = size_max(conv_columns(&c->window), (size_t)c->out_channels);
-    return conv_tile_rows(c, columns, s->single);
+    return conv_part_tile_rows(&s->part, columns);
 }
 
 static size_t conv_sums_whole_grains(const struct conv_blocks *s)
@@ -268,7 +269,10 @@ static void sum_rows(const struct sums *w, struct parallel_range rows, struct su
             conv_call_hook_rows(b->ready, row, count, n, b->context);
         if (!conv_reads_in_place(c))
             im2col(&c->window, b->x, row, count, w->col);
-        for (size_t i = 0; i < runs.count; i++) {
+        if (conv_halves(&w->s->part))
+            strassen_gemm_transposed(k, n, count, from, k, b->dz + row * n, n, to.to, n, to.add,
+                                     w->col);
+        for (size_t i = 0; !conv_halves(&w->s->part) && i < runs.count; i++) {
             struct parallel_block at = {0, runs.length, 0, n};
             struct sums_to part = {to.to + (runs.first + i * runs.step) * n, n, to.add};
             conv_sums_add_products(c, count, from + i * runs.length, k, &at, b->dz + row * n,

@@ -4,6 +4,7 @@
 #include "tests/reference/reference.h"
 #include "tests/unit/worker/compare.h"
 #include "worker/kernels/gemm.h"
+#include "worker/kernels/strassen.h"
 #include "worker/kernels/tile_gemm.h"
 
 /* m, k and what rows are longer than they need be: odd on purpose, and 1024 where rows collide in
@@ -58,6 +59,57 @@ Test(gemm, own_tile_takes_many_rows_by_many_columns)
 {
     size_t last = sizeof shapes / sizeof shapes[0] - 1;
     check(false, false, true, true, last, 400 / tile_columns() * tile_columns() + tile_columns());
+}
+
+/* Also one row alone, and the odd last one. */
+static void check_strassen(size_t m, size_t n, size_t k, bool add)
+{
+    size_t lda = k + 3, ldc = n + 5;
+    float *a = noise(m * lda, 1), *b = noise(k * n, 2), *c = noise(m * ldc, 3);
+    float *want = copy_of(c, m * ldc), *panels = malloc(strassen_panels_floats(n, k) * sizeof *a);
+    struct tile_matrix plain = {b, n, false, false};
+
+    gemm_reference(false, false, m, n, k, a, lda, b, n, want, ldc, add);
+    tile_pack(&plain, k, n, panels, k);
+    strassen_pack(n, k, 0, n / tile_columns() / 2, panels);
+    strassen_gemm(m, n, k, a, lda, panels, c, ldc, add);
+    assert_close(c, want, m * ldc, 3e-6, "m %zu n %zu k %zu, add %d", m, n, k, add);
+    free(a);
+    free(b);
+    free(c);
+    free(want);
+    free(panels);
+}
+
+static void check_strassen_transposed(size_t m, size_t n, size_t k, bool add)
+{
+    size_t lda = m + 3, ldb = n + 7, ldc = n + 5;
+    float *a = noise(k * lda, 1), *b = noise(k * ldb, 2), *c = noise(m * ldc, 3);
+    float *want = copy_of(c, m * ldc), *sums = malloc(strassen_sums_floats(m, k) * sizeof *a);
+
+    gemm_reference(true, false, m, n, k, a, lda, b, ldb, want, ldc, add);
+    strassen_gemm_transposed(m, n, k, a, lda, b, ldb, c, ldc, add, sums);
+    assert_close(c, want, m * ldc, 3e-6, "A^T, m %zu n %zu k %zu, add %d", m, n, k, add);
+    free(a);
+    free(b);
+    free(c);
+    free(want);
+    free(sums);
+}
+
+Test(gemm, strassen_equals_the_reference_product)
+{
+    static const size_t sides[] = {256, 320, 1088}, odd[] = {1, 2, 31, 130, 1101};
+
+    cr_assert(strassen_takes(256, 320));
+    cr_assert(!strassen_takes(192, 256));
+    cr_assert(!strassen_takes(256, 288));
+    for (size_t i = 0; i < 3; i++)
+        for (size_t j = 0; j < 5; j++)
+            for (int add = 0; add < 2; add++) {
+                check_strassen(odd[j], sides[i], sides[2 - i], add);
+                check_strassen_transposed(sides[i], sides[2 - i], odd[j], add);
+            }
 }
 
 /* OpenBLAS itself would try again without end. */

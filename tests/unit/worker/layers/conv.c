@@ -378,6 +378,8 @@ Test(conv, own_tile_equals_the_plain_convolution)
         {1, 40, 32,  32,  3, 1, 1, 1}, /* several tiles, with the hooks called for each */
         {2, 40, 32,  32,  3, 1, 1, 1},
         {3, 80, 32,  64,  1, 1, 0, 1},
+        {9, 7,  256, 320, 1, 1, 0, 1}, /* by halves, of one thread: odd rows, several tiles */
+        {6, 14, 320, 256, 1, 1, 0, 1},
     };
     check_shapes(CONV_TILE);
     for (size_t i = 0; i < sizeof larger / sizeof larger[0]; i++)
@@ -516,9 +518,10 @@ static struct distance distance_of(const float *have, const float *want, size_t 
 }
 
 /* What conv.h, the job option's help and the man page say: against sums in double. */
-static void check_stated_error(int size, enum conv_winograd m, double rms, double most)
+static void check_stated_error(const struct shape *of, enum conv_winograd m, double rms,
+                               double most)
 {
-    struct shape s = {392 / size / size, size, 256, 32, 3, 1, 1, 1};
+    struct shape s = *of;
     struct data d = make(&s);
     float *z = noise(d.out, 4), *want_z = noise(d.out, 5), *dx = noise(d.in, 6),
           *want_dx = noise(d.in, 7), *dw = noise(d.weights, 8), *want_dw = noise(d.weights, 9);
@@ -545,8 +548,13 @@ static void check_stated_error(int size, enum conv_winograd m, double rms, doubl
 
 Test(conv, rounding_errors_are_as_stated)
 {
-    check_stated_error(14, CONV_NO_WINOGRAD, 1.5e-7, 1e-6);
-    check_stated_error(14, CONV_WINOGRAD_2, 2e-7, 1.5e-6);
-    check_stated_error(2, CONV_WINOGRAD_2, 2e-7, 1.5e-6);
-    check_stated_error(14, CONV_WINOGRAD_4, 4e-7, 3e-6);
+    static const struct shape direct = {2, 14, 256, 32, 3, 1, 1, 1},
+                              tiny = {98, 2, 256, 32, 3, 1, 1, 1},
+                              halved = {2, 14, 1024, 512, 1, 1, 0, 1};
+
+    check_stated_error(&direct, CONV_NO_WINOGRAD, 1.5e-7, 1e-6);
+    check_stated_error(&direct, CONV_WINOGRAD_2, 2e-7, 1.5e-6);
+    check_stated_error(&tiny, CONV_WINOGRAD_2, 2e-7, 1.5e-6);
+    check_stated_error(&direct, CONV_WINOGRAD_4, 4e-7, 3e-6);
+    check_stated_error(&halved, CONV_NO_WINOGRAD, 2e-7, 2e-6);
 }
