@@ -275,30 +275,12 @@ static int audit_checks_compare_shard(struct audit *a, enum dataset_role role, s
     return 1;
 }
 
-/* Returns what train-prep convert did to the images: "" if it left them as they were. */
-static const char *audit_checks_describe_images(const json_t *manifest, char text[128])
-{
-    int resize = (int)json_get_integer(manifest, "resize", 0);
-    int quality = (int)json_get_integer(manifest, "quality", 0);
-    bool reencoded = json_is_true(json_object_get(manifest, "reencode"));
-    size_t used = 0;
-
-    text[0] = '\0';
-    if (resize)
-        used = (size_t)snprintf(text, 128, "; larger images were reduced to a short side of %d",
-                                resize);
-    if (resize || reencoded)
-        snprintf(text + used, 128 - used, "%s, quality %d", reencoded ? "; all were encoded" : "",
-                 quality);
-    return text;
-}
-
 void audit_check_manifest(struct audit *a)
 {
     static const char *const kept[] = {"resize", "quality", "reencode"};
     const json_t *manifest = a->manifest.manifest;
     int wrong = 0, missing = 0;
-    char images[128];
+    char images[128] = "";
 
     if (!a->has_manifest) {
         audit_say(a, "manifest", a->manifest_broken ? AUDIT_PROBLEM : AUDIT_WARNING, NULL,
@@ -320,13 +302,17 @@ void audit_check_manifest(struct audit *a)
     json_t *values = json_pack("{s:i, s:i}", "differ", wrong, "missing", missing);
     for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
         json_object_set(values, kept[i], json_object_get(manifest, kept[i]));
+    if (json_get_integer(manifest, "quality", 0))
+        snprintf(images, sizeof images, "; images made with max-side %d, quality %d%s",
+                 (int)json_get_integer(manifest, "resize", 0),
+                 (int)json_get_integer(manifest, "quality", 0),
+                 json_is_true(json_object_get(manifest, "reencode")) ? ", reencode" : "");
     if (wrong || missing)
         audit_say(a, "manifest", AUDIT_PROBLEM, values,
                   "%d shard%s not match the manifest, %d of them missing", wrong,
                   wrong == 1 ? " does" : "s do", missing);
     else
-        audit_say(a, "manifest", AUDIT_OK, values, "all shards match the manifest%s",
-                  audit_checks_describe_images(manifest, images));
+        audit_say(a, "manifest", AUDIT_OK, values, "all shards match the manifest%s", images);
 }
 
 void audit_check_names(struct audit *a)
