@@ -545,44 +545,6 @@ static struct plan_speed predict_measured_speed(const struct job_spec *spec, voi
     return speeds_find(spec);
 }
 
-/* Compares the presets on each number of nodes. Returns [{"nodes", "presets"}]. */
-static json_t *predict_presets(const struct cmd_args *args, struct question *q, struct error *e)
-{
-    static const char *const of_files[] = {"deadline", "budget", "train-images", "eval-images",
-                                           "node-cores"};
-    json_t *changes = json_object(), *out = json_array();
-    struct preset_times times = {.target = q->target,
-                                 .changes = changes,
-                                 .network = &q->network,
-                                 .prices.node_watts = q->node_watts,
-                                 .speed = predict_measured_speed};
-    int status = 0;
-
-    for (size_t i = 0; i < sizeof of_files / sizeof of_files[0] && !status; i++)
-        if (cmd_value(args, of_files[i]))
-            status = error_set(e, ERR_USAGE, "--%s needs a FILE", of_files[i]);
-    if (!status && !q->to_target)
-        status = error_set(e, ERR_USAGE,
-                           "give a FILE, or an accuracy to compare the presets by, for example "
-                           "--target 75.9");
-    if (!status)
-        status = predict_find_network(args, NULL, q, e);
-    if (!status)
-        status = predict_number_option(args, "node-speed", 1e-6, &times.node_speed, e);
-    if (!status)
-        status = document_set_all(changes, args, e);
-    for (int i = 0; i < q->count && !status; i++) {
-        times.nodes = q->points[i].nodes;
-        json_array_append_new(out, json_pack("{s:I, s:o}", "nodes", (json_int_t)times.nodes,
-                                             "presets", preset_times(&times)));
-    }
-    json_decref(changes);
-    if (!status)
-        return out;
-    json_decref(out);
-    return NULL;
-}
-
 static double predict_member(const json_t *entry, const char *name)
 {
     return json_get_number(json_object_get(entry, name), "value", NAN);
@@ -635,22 +597,40 @@ static void predict_show_presets(const struct question *q, const json_t *all)
         }
 }
 
-static int predict_compare(const struct cmd_args *args, struct question *q)
+/* Compares the presets on each number of nodes. */
+static int predict_presets(const struct cmd_args *args, struct question *q, struct error *e)
 {
-    struct error e;
-    json_t *all = predict_presets(args, q, &e);
+    static const char *const of_files[] = {"deadline", "budget", "train-images", "eval-images",
+                                           "node-cores"};
+    json_t *changes = json_object(), *all = json_array();
+    struct preset_times times = {.target = q->target,
+                                 .changes = changes,
+                                 .network = &q->network,
+                                 .prices.node_watts = q->node_watts,
+                                 .speed = predict_measured_speed};
+    int status = q->to_target ? predict_find_network(args, NULL, q, e)
+                              : error_set(e, ERR_USAGE,
+                                          "give a FILE, or an accuracy to compare the presets by, "
+                                          "for example --target 75.9");
 
-    if (!all)
-        return cmd_fail(&e);
-    if (client.json) {
-        json_t *out = json_pack("{s:o, s:O}", "target", json_number(q->target), "nodes", all);
-        print_json(out);
-        json_decref(out);
-    } else {
-        predict_show_presets(q, all);
+    for (size_t i = 0; i < sizeof of_files / sizeof of_files[0] && !status; i++)
+        if (cmd_value(args, of_files[i]))
+            status = error_set(e, ERR_USAGE, "--%s needs a FILE", of_files[i]);
+    if (!status)
+        status = predict_number_option(args, "node-speed", 1e-6, &times.node_speed, e);
+    if (!status)
+        status = document_set_all(changes, args, e);
+    for (int i = 0; i < q->count && !status; i++) {
+        times.nodes = q->points[i].nodes;
+        json_array_append_new(all, json_pack("{s:I, s:o}", "nodes", (json_int_t)times.nodes,
+                                             "presets", preset_times(&times)));
     }
-    json_decref(all);
-    return 0;
+    json_t *out = json_pack("{s:o, s:o}", "target", json_number(q->target), "nodes", all);
+    if (!status)
+        client.json ? print_json(out) : predict_show_presets(q, all);
+    json_decref(out);
+    json_decref(changes);
+    return status;
 }
 
 static int cmd_predict(const struct cmd_args *args)
@@ -663,7 +643,7 @@ static int cmd_predict(const struct cmd_args *args)
     if (predict_read_options(args, q, &e)) {
         code = cmd_fail(&e);
     } else if (args->operand_count == 0) {
-        code = predict_compare(args, q);
+        code = predict_presets(args, q, &e) ? cmd_fail(&e) : 0;
     } else if ((code = document_open(args->operands[0], args, &q->spec)) == 0) {
         if (predict_answer(args, q, &e)) {
             code = cmd_fail(&e);

@@ -132,6 +132,15 @@ double plan_steps_cost(const struct plan *plan, const struct job_spec *spec, int
     return cost;
 }
 
+double plan_cost_until(const struct plan *plan, const struct job_spec *spec, double steps)
+{
+    int64_t whole = llround(steps);
+
+    if (plan->size_count < 2 || whole < 1)
+        return 1;
+    return plan_steps_cost(plan, spec, 0, whole) / (double)whole / plan->step_cost;
+}
+
 double plan_evaluation_passes(const struct job_spec *spec)
 {
     return plan_size_cost(spec, job_spec_eval_size(spec)) * (spec->eval.flip ? 2 : 1) *

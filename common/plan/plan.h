@@ -115,6 +115,9 @@ bool plan_is_due(const struct plan *plan, double every_epochs, int64_t steps);
 /* Computation per image relative to an image of the job's largest size */
 double plan_size_cost(const struct job_spec *spec, int64_t size);
 
+/* Mean cost of the first steps relative to that of all: images grow during a run. */
+double plan_cost_until(const struct plan *plan, const struct job_spec *spec, double steps);
+
 /* Computation of the steps [from, to), in units of a step with the largest size and last batch */
 double plan_steps_cost(const struct plan *plan, const struct job_spec *spec, int64_t from,
                        int64_t to);

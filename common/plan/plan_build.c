@@ -287,16 +287,6 @@ static double plan_epochs_until_seen(const struct plan *plan, const struct job_s
     return fmin(own, every * ceil(epochs / every - 1e-9));
 }
 
-/* Returns the mean cost of the first steps relative to that of all: images grow during a run. */
-static double plan_cost_until(const struct plan *plan, const struct job_spec *spec, double steps)
-{
-    int64_t whole = llround(steps);
-
-    if (plan->size_count < 2 || whole < 1)
-        return 1;
-    return plan_steps_cost(plan, spec, 0, whole) / (double)whole / plan->step_cost;
-}
-
 /* Evaluating an image costs a third of training it. step: averaged over sizes and batches. */
 static double plan_training_seconds(const struct plan *plan, const struct job_spec *spec,
                                     double epochs, double step)

@@ -105,9 +105,7 @@ static json_t *preset_times_predicted(const struct preset_times *t, const json_t
 {
     const struct plan_predicted *p = &plan->predicted;
     double epochs = preset_times_epochs(t, preset, spec).value;
-    int64_t steps = llround(epochs * plan->steps_in_epoch);
-    double work = plan_steps_cost(plan, spec, 0, steps) / plan->steps_in_epoch /
-                  plan_size_cost(spec, PRESET_TIMES_SIZE);
+    double cost = plan->step_cost * plan_cost_until(plan, spec, plan_steps_until(plan, epochs));
     json_t *entry = preset_times_entry(
         preset, p->known ? json_null()
                          : json_sprintf("no speed of %s was measured at %d pixels",
@@ -115,7 +113,9 @@ static json_t *preset_times_predicted(const struct preset_times *t, const json_t
 
     json_object_set_new(entry, "global_batch", json_integer(plan->global_batch));
     json_object_set_new(entry, "epochs", json_number(epochs));
-    json_object_set_new(entry, "epochs_at_224", json_number(number_rounded(work)));
+    json_object_set_new(
+        entry, "epochs_at_224",
+        json_number(number_rounded(epochs * cost / plan_size_cost(spec, PRESET_TIMES_SIZE))));
     json_object_set_new(entry, "images_per_sec", plan_band_to_json(p->known, &p->images_per_sec));
     json_object_set_new(entry, "ttt_seconds", plan_band_to_json(p->known, &p->ttt_seconds));
     json_object_set_new(entry, "node_hours", plan_band_to_json(p->known, &p->node_hours));
@@ -149,18 +149,12 @@ static json_t *preset_times_of(const struct preset_times *t, const json_t *prese
     return entry;
 }
 
-static bool preset_times_before(const json_t *a, const json_t *b)
+/* Less comes first. Arithmetic, in epochs, is put behind every time in seconds. */
+static double preset_times_rank(const json_t *entry)
 {
-    static const char *const measures[] = {"/ttt_seconds/value", "/epochs_at_224"};
+    double seconds = json_get_number(json_object_get(entry, "ttt_seconds"), "value", NAN);
 
-    for (int i = 0; i < 2; i++) {
-        const json_t *x = json_get_at(a, measures[i]), *y = json_get_at(b, measures[i]);
-        if (json_is_number(x) != json_is_number(y))
-            return json_is_number(x);
-        if (json_is_number(x) && json_number_value(x) != json_number_value(y))
-            return json_number_value(x) < json_number_value(y);
-    }
-    return false;
+    return isnan(seconds) ? 1e30 * json_get_number(entry, "epochs_at_224", INFINITY) : seconds;
 }
 
 json_t *preset_times(const struct preset_times *t)
@@ -174,7 +168,7 @@ json_t *preset_times(const struct preset_times *t)
             continue;
         json_t *entry = preset_times_of(t, preset);
         while (place < json_array_size(entries) &&
-               !preset_times_before(entry, json_array_get(entries, place)))
+               preset_times_rank(json_array_get(entries, place)) <= preset_times_rank(entry))
             place++;
         json_array_insert_new(entries, place, entry);
     }
