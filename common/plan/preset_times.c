@@ -35,21 +35,19 @@ static json_t *preset_times_document(const struct preset_times *t, const json_t 
 /* Returns the speed at the last image size, from which a plan derives those of smaller ones. */
 static struct plan_speed preset_times_speed(const struct preset_times *t, struct job_spec *spec)
 {
-    double cost = plan_size_cost(spec, PRESET_TIMES_SIZE);
+    double workers = (double)spec->cluster.workers_per_node;
     int64_t size = spec->model.image_size;
-    struct plan_speed speed = {.samples = 1};
+    struct plan_speed speed = {.samples = 1, .image_seconds = workers / t->node_speed};
 
-    if (t->node_speed > 0) {
-        speed.image_seconds = (double)spec->cluster.workers_per_node / t->node_speed / cost;
-        return speed;
+    if (!(t->node_speed > 0)) {
+        speed = t->speed(spec, t->context);
+        if (speed.image_seconds > 0)
+            return speed;
+        spec->model.image_size = PRESET_TIMES_SIZE;
+        speed = t->speed(spec, t->context);
+        spec->model.image_size = size;
     }
-    speed = t->speed(spec, t->context);
-    if (speed.image_seconds > 0)
-        return speed;
-    spec->model.image_size = PRESET_TIMES_SIZE;
-    speed = t->speed(spec, t->context);
-    spec->model.image_size = size;
-    speed.image_seconds /= cost;
+    speed.image_seconds /= plan_size_cost(spec, PRESET_TIMES_SIZE);
     return speed;
 }
 
@@ -65,30 +63,22 @@ static double preset_times_published(const struct preset_times *t, const json_t 
     return 0;
 }
 
-static struct plan_band preset_times_epochs(const struct preset_times *t, const json_t *preset,
-                                            const struct job_spec *spec)
-{
-    double published = preset_times_published(t, preset);
-    double end = published > 0 ? fmin(published, spec->epochs) : spec->epochs;
-    struct plan_band own = {end, end, end}, epochs;
-
-    if (spec->optimizer.name != JOB_OPTIMIZER_LARS || !predict_table_applies(spec, TRAIN_IMAGES) ||
-        !predict_epochs_to_target(spec->global_batch, &epochs))
-        return own;
-    return (struct plan_band){fmin(own.value, epochs.value), fmin(own.value, epochs.low),
-                              fmin(own.value, epochs.high)};
-}
-
 static struct plan *preset_times_plan(const struct preset_times *t, const json_t *preset,
                                       struct job_spec *spec, struct problems *problems)
 {
-    struct plan_inputs inputs = {.train_images = TRAIN_IMAGES,
-                                 .eval_images = EVAL_IMAGES,
-                                 .network = t->network,
-                                 .prices = t->prices,
-                                 .epochs = preset_times_epochs(t, preset, spec)};
+    double end = preset_times_published(t, preset);
+    struct plan_inputs inputs = {
+        .train_images = TRAIN_IMAGES,
+        .eval_images = EVAL_IMAGES,
+        .network = t->network,
+        .prices = t->prices,
+        .speed = preset_times_speed(t, spec),
+        .epochs = {end, end, end}
+    };
 
-    inputs.speed = preset_times_speed(t, spec);
+    spec->eval.stop_at_target = spec->optimizer.name == JOB_OPTIMIZER_LARS;
+    spec->eval.has_target_top1 = true;
+    spec->eval.target_top1 = PREDICT_TARGET;
     return plan_make(spec, &inputs, problems);
 }
 
@@ -100,11 +90,11 @@ static json_t *preset_times_entry(const json_t *preset, json_t *problem)
 }
 
 /* Fills in the plan; without a speed only what does not depend on it. */
-static json_t *preset_times_predicted(const struct preset_times *t, const json_t *preset,
-                                      const struct job_spec *spec, const struct plan *plan)
+static json_t *preset_times_predicted(const json_t *preset, const struct job_spec *spec,
+                                      const struct plan *plan)
 {
     const struct plan_predicted *p = &plan->predicted;
-    double epochs = preset_times_epochs(t, preset, spec).value;
+    double epochs = p->known ? p->epochs.value : plan_epochs_after(plan, plan->train_steps);
     double cost = plan->step_cost * plan_cost_until(plan, spec, plan_steps_until(plan, epochs));
     json_t *entry = preset_times_entry(
         preset, p->known ? json_null()
@@ -138,7 +128,7 @@ static json_t *preset_times_of(const struct preset_times *t, const json_t *prese
     if (spec)
         plan = preset_times_plan(t, preset, spec, &problems);
     if (plan)
-        entry = preset_times_predicted(t, preset, spec, plan);
+        entry = preset_times_predicted(preset, spec, plan);
     else
         entry = preset_times_entry(preset, json_string(problems.count ? problems.items[0].message
                                                                       : "it cannot be planned"));
