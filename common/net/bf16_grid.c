@@ -74,18 +74,32 @@ static size_t bf16_grid_group_bytes(const struct bf16_grid *g)
     return bf16_grid_is_large(g) ? LARGE_GROUP_BYTES : GROUP_BYTES;
 }
 
+/* Not of the first layer, whose chunks hold several taps. */
+static void bf16_grid_leave_out_taps(struct bf16_grid *g)
+{
+    size_t last = (g->out - 1) * g->stride;
+
+    if (bf16_grid_is_first(g))
+        return;
+    g->tap_first = g->pad - grid_min(g->pad, last);
+    g->kernel = grid_min(g->kernel, g->in + g->pad) - g->tap_first;
+    g->pad -= g->tap_first;
+}
+
 struct bf16_grid bf16_grid_make(const struct arch_conv *c)
 {
     struct bf16_grid g = {.in = (size_t)c->in_size,
                           .out = (size_t)c->out_size,
                           .stride = (size_t)c->stride,
                           .kernel = (size_t)c->kernel,
+                          .weights_side = (size_t)c->kernel,
                           .pad = (size_t)c->padding,
                           .ci = (size_t)c->in_channels,
                           .co = (size_t)c->out_channels,
                           .gi = (size_t)(c->in_channels / c->groups),
                           .go = (size_t)(c->out_channels / c->groups)};
 
+    bf16_grid_leave_out_taps(&g);
     g.phases = grid_min(g.stride, g.kernel);
     g.chunks_in = grid_max(g.gi, BF16_CHUNK) / BF16_CHUNK;
     g.chunks_out = grid_max(g.go, BF16_CHUNK) / BF16_CHUNK;
@@ -180,7 +194,7 @@ enum {
     UNEVEN_POSITIONS = 64, /* of a block, whose products are as fast as adding its part */
 };
 
-static size_t bf16_grid_dw_blocks(const struct bf16_grid *g)
+size_t bf16_grid_dw_blocks(const struct bf16_grid *g)
 {
     return g->kernel * g->kernel * (g->gi / BF16_CHUNK) * (g->co / BF16_COLUMNS);
 }
@@ -242,7 +256,7 @@ static void bf16_grid_add_convolution(const struct arch_conv *c, void *context)
 {
     struct network_bytes *n = context;
     struct bf16_grid g = bf16_grid_make(c);
-    size_t dw = g.kernel * g.kernel * g.gi * g.co * sizeof(float);
+    size_t dw = g.weights_side * g.weights_side * g.gi * g.co * sizeof(float);
 
     enum bf16_use use = BF16_FORWARD;
     size_t shared = n->backward ? grid_min(n->images, bf16_shared_images(&g, n->threads)) : 0;

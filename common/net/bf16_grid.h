@@ -16,8 +16,9 @@ enum { BF16_COLUMNS = 32, BF16_CHUNK = 32, BF16_CHUNK_SIZE = BF16_CHUNK * BF16_C
 enum { BF16_ROWS = 32 };
 
 struct bf16_grid {
-    size_t in, out, stride, kernel, pad, ci, co;
-    size_t gi, go;     /* channels of a group */
+    size_t in, out, stride, kernel, pad, ci, co; /* without the taps that only see padding */
+    size_t weights_side, tap_first; /* taps of the weights, and which of them is the first here */
+    size_t gi, go;                  /* channels of a group */
     size_t chunks_in;  /* chunks of 32 channels of x that a panel of outputs needs at each tap */
     size_t chunks_out; /* chunks of dz that a panel of inputs needs */
     size_t phases;   /* in each direction: number of remainders modulo the stride that have taps */
@@ -76,6 +77,9 @@ enum bf16_use { BF16_FORWARD, BF16_BACKWARD, BF16_BACKWARD_SHARED };
 struct bf16_scratch bf16_scratch_of(const struct bf16_grid *g, enum bf16_use use, void *memory);
 size_t
 bf16_first_layer_rows(const struct bf16_grid *g); /* rows of dw, rounded up to a multiple of 32 */
+
+/* Blocks of 32 by 32 channels of dw, of all taps */
+size_t bf16_grid_dw_blocks(const struct bf16_grid *g);
 
 /* Several threads can compute dw in two ways. Each computes the part of its lines, and the parts
  * are added up; or together they make the factors of dw (x in columns, panels of dz), and each sums

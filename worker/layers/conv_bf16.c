@@ -400,6 +400,19 @@ static void conv_bf16_backward_add_small_groups(const struct bf16_grid *g, const
         }
 }
 
+/* dw of taps that only see padding */
+static void conv_bf16_backward_clear_unseen(const struct bf16_grid *g, float *dw)
+{
+    size_t n = g->gi * g->co, end = g->tap_first + g->kernel;
+
+    for (size_t t = 0; t < g->weights_side * g->weights_side; t++) {
+        size_t y = t / g->weights_side, x = t % g->weights_side;
+        if (size_min(y, x) < g->tap_first || size_max(y, x) >= end)
+            if (!dry_run_moves(n))
+                memset(dw + t * n, 0, n * sizeof *dw);
+    }
+}
+
 struct bf16_sums {
     const struct bf16_grid *g;
     const struct bf16_scratch *s;
@@ -611,6 +624,21 @@ static void conv_bf16_backward_pieces(const struct bf16_grid *g, const struct bf
     }
 }
 
+/* dw of rows of x and dz that are not laid out */
+static void conv_bf16_backward_weights_in_place(const struct bf16_grid *g,
+                                                const struct bf16_scratch *s,
+                                                const struct conv_bf16_backward *b, size_t row,
+                                                size_t rows, size_t number, bool add_dw)
+{
+    struct bf16_scratch factors = conv_bf16_backward_factors_at(g, s, b, b->share.part, number);
+
+    bf16_turn_x(g, (const bf16 *)b->x + row * g->ci, rows, s->tail, factors.x_columns, factors.ld);
+    bf16_pack_dz(g, b->dz + row * g->co, rows, s->tail, factors.dz_panels);
+    if (!b->shared)
+        conv_bf16_backward_sum_weights(
+            &(struct bf16_sums){g, s, 0, bf16_round_up(rows, 32), b->dw, add_dw});
+}
+
 static void conv_bf16_backward_in_place(const struct bf16_grid *g, const struct bf16_scratch *s,
                                         const struct conv_bf16_backward *b, size_t row, size_t last)
 {
@@ -618,17 +646,11 @@ static void conv_bf16_backward_in_place(const struct bf16_grid *g, const struct 
     bool add_dw = b->add_dw;
 
     for (; row < last; row += step, add_dw = true) {
-        struct bf16_scratch factors =
-            conv_bf16_backward_factors_at(g, s, b, b->share.part, number++);
         size_t rows = size_min(last - row, step);
         const bf16 *dz = b->dz + row * g->co;
         conv_call_hook_rows(b->ready, row, rows, g->co, b->context);
-        bf16_turn_x(g, (const bf16 *)b->x + row * g->ci, rows, s->tail, factors.x_columns,
-                    factors.ld);
-        bf16_pack_dz(g, dz, rows, s->tail, factors.dz_panels);
-        if (!b->shared)
-            conv_bf16_backward_sum_weights(
-                &(struct bf16_sums){g, s, 0, bf16_round_up(rows, 32), b->dw, add_dw});
+        if (b->dw)
+            conv_bf16_backward_weights_in_place(g, s, b, row, rows, number++, add_dw);
         if (!b->dx)
             continue;
         for (size_t i = 0; i < chunks; i++)
@@ -661,6 +683,8 @@ void conv_bf16_backward(const struct conv *c, const struct conv_bf16_backward *b
     struct bf16_grid g = bf16_grid_of_share(c, b->scratch.images, b->scratch.threads);
     struct bf16_scratch s = conv_bf16_backward_scratch_of(&g, b);
 
+    if (b->dw && !b->add_dw && !b->shared)
+        conv_bf16_backward_clear_unseen(&g, b->dw);
     bf16_begin();
     if (bf16_grid_is_first(&g))
         bf16_backward_first(&g, &s, b, first, end);
@@ -704,9 +728,11 @@ void conv_bf16_sum_shared(const struct conv *c, const struct conv_bf16_backward 
 {
     struct bf16_grid g = bf16_grid_of_share(c, b->scratch.images, b->scratch.threads);
     struct bf16_scratch s = conv_bf16_backward_scratch_of(&g, b);
-    struct parallel_range blocks = parallel_range(conv_weights(c) / BF16_CHUNK_SIZE, b->share);
+    struct parallel_range blocks = parallel_range(bf16_grid_dw_blocks(&g), b->share);
     bool add = b->add_dw;
 
+    if (!add && b->share.part == 0)
+        conv_bf16_backward_clear_unseen(&g, b->dw);
     bf16_begin();
     for (int part = 0; part < b->share.parts; part++)
         conv_bf16_backward_sum_share(&g, &s, b, part, blocks, &add);

@@ -30,7 +30,8 @@ struct bf16_grid bf16_grid_of_share(const struct conv *c, size_t images, int thr
 
 size_t bf16_tap_number(const struct bf16_grid *g, struct bf16_tap t)
 {
-    return (t.fy + t.ty * g->stride) * g->kernel + t.fx + t.tx * g->stride;
+    size_t ky = g->tap_first + t.fy + t.ty * g->stride, kx = g->tap_first + t.fx + t.tx * g->stride;
+    return ky * g->weights_side + kx;
 }
 
 bool bf16_next_tap(const struct bf16_grid *g, struct bf16_tap *t)

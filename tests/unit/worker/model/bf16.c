@@ -56,6 +56,9 @@ static struct step step_of(const struct model_config *c)
 
     bf16_calm(m);
     bf16_from_floats(x, floats, half);
+    for (size_t i = 0; i < model_tensor_count(m); i++)
+        for (size_t k = 0; k < model_tensor(m, i)->count; k++)
+            model_grads(m)[model_tensor(m, i)->offset + k] = NAN;
     s.loss = model_forward(m, c->bf16_images ? (void *)half : x, tiny_labels, BATCH, NULL);
     model_backward(m, 1, false, NULL, NULL);
     s.gradients = copy_of(model_grads(m), s.count);
@@ -156,6 +159,30 @@ Test(bf16_model, threads_that_share_images_agree_with_one_thread)
     cr_assert_lt(distance(&have, &want), 0.1, "%g", distance(&have, &want));
     bf16_model_drop(have);
     bf16_model_drop(want);
+}
+
+/* At 32 pixels the last stage has images of one pixel, and 3x3 kernels whose border sees nothing.
+ */
+Test(bf16_model, taps_that_only_see_padding_have_no_gradient)
+{
+    struct model_config c = bf16_config_of(&tiny, 1);
+
+    c.image_size = 32;
+    for (; c.threads < 9; c.threads += 3) {
+        struct model *m = tiny_model(&c);
+        struct step s = step_of(&c);
+        for (size_t i = 0; i < model_tensor_count(m); i++) {
+            const struct model_tensor *t = model_tensor(m, i);
+            size_t tap = t->count / 9;
+            for (size_t k = 0; !strcmp(t->name, "layer4.0.conv2.weight") && k < t->count; k++)
+                if (k / tap / 3 == 0 || k / tap % 3 == 0)
+                    cr_assert_eq(s.gradients[t->offset + k], 0, "%d threads, %zu", c.threads, k);
+                else
+                    cr_assert(isfinite(s.gradients[t->offset + k]));
+        }
+        bf16_model_drop(s);
+        model_destroy(m);
+    }
 }
 
 /* Rounding of one step grows where sums are in another order, as between two kinds of instructions;
