@@ -77,6 +77,43 @@ async function beginning(page) {
   same(await json(page).inputValue(), "{}", "form: cleared, it is empty");
 }
 
+// The preset that reaches an accuracy first, with the keyboard alone.
+async function fastest(page) {
+  await page.goto(`${origin}/#/submit`);
+  await page.getByText(HINT).waitFor();
+  await field(page, "/data/train").fill("synthetic");
+  await page.locator("summary", { hasText: "Fastest to accuracy" }).press("Enter");
+  const target = page.getByLabel("Top-1 on ImageNet, %"), nodes = page.getByLabel("Nodes", { exact: true }).and(page.locator("#fastest-nodes")), why = page.locator(".fastest [role=status]");
+  const { presets: [slow, ...others] } = await api("/v1/presets/times?target=75.5&nodes=4");
+  await target.fill("75.5");
+  await nodes.fill("4");
+  await nodes.press("Enter");
+  await until("the least arithmetic", async () => (await why.textContent()).startsWith("No time can be predicted"));
+  ok((await why.textContent()).includes(`${slow.preset} (`) && (await written(page)).preset === slow.preset, "fastest: without a speed the one with the least arithmetic is chosen", await why.textContent());
+  await page.locator("#fastest-speed").fill("500");
+  await page.locator("#fastest-speed").press("Enter");
+  await until("the fastest", async () => (await why.textContent()).includes("is predicted to take"));
+  const { presets: all } = await api("/v1/presets/times?target=75.5&nodes=4&node_speed=500"), [first, second] = all;
+  ok((await why.textContent()).startsWith(`${first.preset} (`) && (await why.textContent()).includes(`Next: ${second.preset}, `), "fastest: with a speed the reason is its time, beside the next", await why.textContent());
+  same(await page.locator(".fastest tbody tr").count(), others.length + 1, "fastest: all are listed");
+  ok((await page.locator(".fastest tbody tr", { hasText: "surfsara-24k" }).textContent()).includes("its published accuracy is 75 %"), "fastest: those left out have their reason");
+  await clean(page, "fastest to accuracy");
+  const document = await written(page);
+  same(JSON.stringify([document.preset, document.global_batch, document.accumulate_steps, document.cluster, document.eval.target_top1, document.data]),
+    JSON.stringify([first.preset, first.global_batch, "auto", { nodes: 4 }, 0.755, { train: "synthetic" }]), "fastest: the form has its job on these nodes, and the data entered before");
+  same(await page.locator("#start-from").inputValue(), `preset:${first.preset}`, "fastest: it stands as what the job starts from");
+  await target.fill("99");
+  await target.press("Enter");
+  await page.locator(".fastest .error", { hasText: "No preset reaches this accuracy" }).waitFor();
+  same((await written(page)).preset, first.preset, "fastest: an accuracy that none reaches changes nothing");
+  await target.fill("many");
+  await target.press("Enter");
+  await page.locator(".fastest .error", { hasText: "target must be a number from 0.01 to 100" }).waitFor();
+  ok(true, "fastest: what is no accuracy is refused in the daemon's words");
+  await page.getByRole("button", { name: "Undo" }).press("Enter");
+  await page.getByRole("button", { name: "Clear the form" }).press("Enter");
+}
+
 async function fillIn(page) {
   await page.goto(`${origin}/#/submit`);
   await page.getByRole("heading", { name: "New job" }).waitFor();
@@ -352,6 +389,7 @@ async function looks() {
 
 await story(async ({ context, page }) => {
   await beginning(page);
+  await fastest(page);
   await fillIn(page);
   await problems(page);
   await jsonBothWays(page);
@@ -362,6 +400,6 @@ await story(async ({ context, page }) => {
   await knownData(page);
   await longOne(page);
   await outage(context, page);
-  forget(/status of (422|404)|ERR_INTERNET_DISCONNECTED/);
+  forget(/status of (400|422|404)|ERR_INTERNET_DISCONNECTED/);
   await looks();
 });

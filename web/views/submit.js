@@ -29,9 +29,11 @@ function loadDraft(clone) {
 
 // ------------------------------------------------------------------ starting points
 
+// What a document says of the data, if it names any.
+const keptData = ({ data }) => (data?.train ? { data: Object.fromEntries(Object.entries(data).filter(([key]) => ["train", "eval", "train_images", "eval_images"].includes(key))) } : {});
+
 // [[value, words, text, function from the current document to the new one], …] in groups: {"": [...], Examples: [...], Presets: [...]}
 function beginnings({ original, last, examples, presets, trained }, specOf) {
-  const keptData = ({ data }) => (data?.train ? { data: Object.fromEntries(Object.entries(data).filter(([key]) => ["train", "eval", "train_images", "eval_images"].includes(key))) } : {});
   const folder = trained.find((path) => /fashion-mnist\/train\/?$/.test(path))?.replace(/\/train\/?$/, "");
   // Uses the data of an earlier job, otherwise of the form, otherwise left to be filled in.
   const example = (one) => (now) => {
@@ -47,6 +49,56 @@ function beginnings({ original, last, examples, presets, trained }, specOf) {
         `Fashion-MNIST as prepared by ./quickstart in _data/fashion-mnist.${folder ? "" : " Enter the absolute paths of its folders train and validation below."}`, example(one)])],
     Presets: presets.map(({ name }) => [`preset:${name}`, name, "", (now) => ({ preset: name, ...keptData(now) })]),
   };
+}
+
+// The job of a preset as the daemon predicted it: on these nodes, with the preset's own global batch.
+const fastestJob = ({ nodes, target, preset }, own) => (now) => ({ preset: preset.preset, global_batch: preset.global_batch, accumulate_steps: "auto",
+  cluster: { nodes }, eval: { target_top1: target, ...(preset.epochs < own.epochs ? { stop_at_target: true } : {}) }, ...keptData(now) });
+
+// Why a preset is the fastest, in words.
+function fastestWords({ nodes, presets: [first, second] }) {
+  const on = `on ${nodes === 1 ? "one node" : `${f.count(nodes)} nodes`}`, work = `the arithmetic of ${f.number(first.epochs_at_224)} epochs of 224x224 pixels`;
+  if (first.problem) return `No time can be predicted: ${first.problem}. ${first.preset} (${f.percent(first.top1)} as published) needs the least arithmetic: ${work}.`;
+  return `${first.preset} (${f.percent(first.top1)} as published) is predicted to take ${f.duration(first.ttt_seconds.value)} ${on}, with ${work}.` +
+    (second?.ttt_seconds?.value ? ` Next: ${second.preset}, ${f.duration(second.ttt_seconds.value)}.` : "");
+}
+
+// Fills in the preset that reaches an accuracy first.
+function fastestCard(presets, chosen) {
+  const input = (id, label, value, more) => {
+    const element = h("input", { id, type: "text", inputmode: "decimal", autocomplete: "off", size: 8, value, ...more });
+    return { element, row: h("div", { class: "field" }, h("div", { class: "label" }, h("label", { for: id }, label)), element) };
+  };
+  const target = input("fastest-target", "Top-1 on ImageNet, %", "75.9"), nodes = input("fastest-nodes", "Nodes", "16");
+  const speed = input("fastest-speed", "Images/s of a node", null, { placeholder: "as measured", "aria-describedby": "fastest-help" });
+  const button = h("button", {}, "Choose the fastest"), why = h("p", { role: "status" }), failure = h("p", { class: "error", role: "alert", hidden: true }), body = h("tbody");
+  const headings = ["Preset", "Published", "Batch", "Epochs", "At 224", "Time", "Node-hours"].map((text) => h("th", { scope: "col" }, text));
+  const table = h("div", { class: "scroll", role: "group", tabindex: 0, "aria-label": "Presets by time", hidden: true }, h("table", {}, h("thead", {}, h("tr", {}, ...headings)), body));
+  const row = (one) => h("tr", {}, h("th", { scope: "row", title: one.source }, one.preset), ...[f.percent(one.top1),
+    ...(one.epochs === undefined ? [] : [f.count(one.global_batch), f.number(one.epochs), f.number(one.epochs_at_224), ...(one.problem ? [] : [f.duration(one.ttt_seconds.value), f.number(one.node_hours.value)])])]
+    .map((text) => h("td", {}, text)), one.problem ? h("td", { colspan: one.epochs === undefined ? 5 : 2 }, one.problem) : null);
+  const choose = async () => {
+    const asked = new URLSearchParams({ target: target.element.value.trim(), nodes: nodes.element.value.trim() });
+    if (speed.element.value.trim()) asked.set("node_speed", speed.element.value.trim());
+    show(failure, false);
+    button.disabled = true;
+    try {
+      const answer = await get(`/v1/presets/times?${asked}`), [preset] = answer.presets;
+      body.replaceChildren(...answer.presets.map(row));
+      show(table, true);
+      if (preset?.epochs === undefined) throw new Error("No preset reaches this accuracy on these nodes; the reasons stand in the table.");
+      say(why, fastestWords(answer));
+      await chosen(`preset:${preset.preset}`, fastestJob({ ...answer, preset }, presets.find(({ name }) => name === preset.preset).document));
+    } catch (error) {
+      say(why, "");
+      say(failure, words(error));
+      show(failure, true);
+    }
+    button.disabled = false;
+  };
+  const form = h("form", { onsubmit: (event) => { event.preventDefault(); choose(); } }, target.row, nodes.row, speed.row, button);
+  return h("details", { class: "card fastest" }, h("summary", {}, "Fastest to accuracy"), form,
+    h("p", { id: "fastest-help", class: "help" }, "The speed is that of ResNet-50 at 224 pixels. Each published recipe keeps its global batch."), why, failure, table);
 }
 
 // chosen(value, make): make returns the new document for the current one. {element, update(value, preset's name, fields, whether it can be
@@ -125,7 +177,7 @@ class Page {
     this.short = h("p", { class: "short", "aria-hidden": "true" });
     this.slots = h("p", { class: "help" });
     const anew = h("button", { type: "button", onclick: () => { this.forget(); this.start(); } }, "Clear the form");
-    this.left = h("div", { class: "submit-form" }, this.begun.element, this.changes?.element ?? null, this.form.element, ...this.known);
+    this.left = h("div", { class: "submit-form" }, this.begun.element, fastestCard(this.presets, (...what) => this.startFrom(...what)), this.changes?.element ?? null, this.form.element, ...this.known);
     main.replaceChildren(h("div", { class: "title" }, title, this.status, h("div", { class: "actions" }, anew)),
       h("div", { class: "submit" }, this.left,
         h("div", { class: "submit-side" },
