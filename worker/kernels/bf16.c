@@ -76,14 +76,15 @@ enum { DOT_ROWS = 14 };
 BF16_INLINE void dot_sum(const struct bf16_product *p, const bf16 *const *a, int rows, size_t ahead,
                          __m512 sum[DOT_ROWS][2])
 {
-    const bf16 *b = p->panel;
+    size_t length = p->length ? p->length : BF16_CHUNK;
 
-    for (size_t q = 0; q < p->chunks; q++, b += 512) {
+    for (size_t q = 0; q < p->chunks; q++) {
+        const bf16 *b = p->panel + q * BF16_CHUNK_SIZE;
         size_t k = p->chunk[q];
 #pragma GCC unroll 14
         for (int i = 0; i < rows && ahead; i++)
             __builtin_prefetch(a[i] + ahead * p->row + k, 0, 2);
-        for (size_t end = k + BF16_CHUNK; k < end; k += 2, b += 32) {
+        for (size_t end = k + length; k < end; k += 2, b += 32) {
             __m512i b0 = _mm512_loadu_si512(b), b1 = _mm512_loadu_si512(b + 512);
 #pragma GCC unroll 14
             for (int i = 0; i < rows; i++) {

@@ -76,6 +76,7 @@ struct bf16_product {
     const size_t *chunk;
     size_t chunks;
     const bf16 *panel;
+    size_t length; /* of each chunk, an even number: the panel has zeros after it. 0: BF16_CHUNK */
 };
 
 /* Enclose a thread's multiplications: set and release the processor's modes and tiles */

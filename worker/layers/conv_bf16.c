@@ -237,7 +237,7 @@ static void conv_bf16_first_sum(const struct bf16_grid *g, const struct bf16_scr
             for (size_t r = 0; r < bf16_first_layer_rows(g); r += 32)
                 bf16_multiply(&(struct bf16_product){s->left + r * BF16_LEFT_LD, BF16_LEFT_LD,
                                                      s->block, k / 32,
-                                                     s->dz_panels + j * k * BF16_COLUMNS},
+                                                     s->dz_panels + j * k * BF16_COLUMNS, 0},
                               32, s->dw + r * g->co + j * 32, g->co, add || k0);
     }
 }
@@ -320,7 +320,8 @@ static void conv_bf16_forward_piece(const struct bf16_grid *g, const struct bf16
         conv_bf16_forward_chunks(g, bf16_lay_x(g, x, piece, s->x), s->chunk);
     bf16_find_pixels(&place, piece, s->pixel);
     bf16_multiply_rows((struct bf16_rows){
-        .p = {s->x, first ? g->stride * g->ci : g->ci, s->chunk, chunks, packed},
+        .p = {s->x, first ? g->stride * g->ci : g->ci, s->chunk, chunks, packed,
+              first && bf16_row_chunks(g) == 1 ? bf16_round_up(g->kernel * g->ci, 2) : 0},
         .positions = piece.rows * g->width,
         .columns = g->co,
         .panel = chunks * BF16_CHUNK_SIZE,
@@ -433,8 +434,9 @@ static void conv_bf16_backward_sum_tap(const struct bf16_sums *w, struct bf16_ta
                     t.tx + k0 + bf16_base_in(g, j) * w->s->ld;
     float *dw = w->dw + bf16_tap_number(g, t) * g->gi * g->co + j * 32;
     float block[32 * 32];
-    struct bf16_product p = {x, w->s->ld, w->s->block, k / 32,
-                             w->s->dz_panels + (j * w->positions + k0) * BF16_COLUMNS};
+    struct bf16_product p = {
+        x, w->s->ld, w->s->block, k / 32, w->s->dz_panels + (j * w->positions + k0) * BF16_COLUMNS,
+        0};
 
     if (g->gi < BF16_CHUNK) {
         bf16_multiply(&p, 32, block, 32, false);

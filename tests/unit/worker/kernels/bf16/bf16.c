@@ -166,7 +166,7 @@ static void check_product(enum bf16_kind kind, const struct numbers *n, size_t r
                           const char *what)
 {
     static const size_t chunk[CHUNKS] = {96, 0, 128, 64, 32};
-    struct bf16_product p = {n->a, ROW, chunk, CHUNKS, n->panel};
+    struct bf16_product p = {n->a, ROW, chunk, CHUNKS, n->panel, 0};
     static float have[BF16_ROWS * LDC], want[BF16_ROWS * LDC];
 
     memcpy(have, n->c, sizeof have);
@@ -191,7 +191,7 @@ static void check_rounded(enum bf16_kind kind, const struct numbers *n, size_t r
                           bool mapped, bool add)
 {
     static const size_t chunk[CHUNKS] = {96, 0, 128, 64, 32};
-    struct bf16_product p = {n->a, row, chunk, CHUNKS, n->panel};
+    struct bf16_product p = {n->a, row, chunk, CHUNKS, n->panel, 0};
     static float sum[TARGETS * BF16_COLUMNS];
     static bf16 have[TARGETS * LDC], want[TARGETS * LDC];
     int32_t pixel[TARGETS];
