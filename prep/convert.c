@@ -424,7 +424,6 @@ static int convert_run(const struct convert_options *o, struct error *e)
 
 #define IMAGENET_SHARDS 1024 /* as in imagenet_to_gcs.py; the validation gets an eighth, 128 */
 #define SHARDS_MAX      99999
-#define QUALITY         95
 
 #define AT(field) offsetof(struct convert_options, field)
 
@@ -474,11 +473,9 @@ static int convert_check_options(void *fields, struct error *e)
     if (!o->shards)
         return error_set(e, ERR_USAGE, "--shards is missing");
     if (!o->resize && !o->reencode && o->quality)
-        return error_set(e, ERR_USAGE,
-                         "--quality is of the images that --max-side or --reencode encode; give "
-                         "one of them");
+        return error_set(e, ERR_USAGE, "--quality needs --max-side or --reencode");
     if ((o->resize || o->reencode) && !o->quality)
-        o->quality = QUALITY;
+        o->quality = 95;
     if (!o->threads)
         o->threads = parallel_default_threads();
     return 0;

@@ -203,20 +203,17 @@ static int imagenet_index_train(struct imagenet_source *s, struct error *e)
 
 /* ---- validation: a tar of images, and their labels */
 
+static int imagenet_by_synset(const void *synset, const void *name)
+{
+    return strcmp(synset, *(char *const *)name);
+}
+
 static int imagenet_find_class(const struct source_class_list *list, const char *synset)
 {
-    int first = 0, end = list->count;
+    char **found =
+        bsearch(synset, list->names, (size_t)list->count, sizeof *list->names, imagenet_by_synset);
 
-    while (first < end) {
-        int middle = (first + end) / 2, order = strcmp(list->names[middle], synset);
-        if (order == 0)
-            return middle;
-        if (order < 0)
-            first = middle + 1;
-        else
-            end = middle;
-    }
-    return -1;
+    return found ? (int)(found - list->names) : -1;
 }
 
 static int imagenet_add_validation(struct imagenet_source *s, const struct imagenet_truth *truth,
