@@ -590,11 +590,9 @@ static void predict_show_presets(const struct question *q, const json_t *all)
     table_finish(table);
     putchar('\n');
     json_array_foreach (json_object_get(json_array_get(all, 0), "presets"), k, entry)
-        if (json_object_get(entry, "epochs")) {
-            char name[128];
-            snprintf(name, sizeof name, "%s: ", json_get_text(entry, "preset", ""));
-            print_wrapped(stdout, name, 2, json_get_text(entry, "source", ""));
-        }
+        if (json_object_get(entry, "epochs"))
+            print_prose("%s: %s", json_get_text(entry, "preset", ""),
+                        json_get_text(entry, "source", ""));
 }
 
 /* Compares the presets on each number of nodes. */

@@ -134,10 +134,8 @@ double plan_steps_cost(const struct plan *plan, const struct job_spec *spec, int
 
 double plan_cost_until(const struct plan *plan, const struct job_spec *spec, double steps)
 {
-    int64_t whole = llround(steps);
+    int64_t whole = llround(fmax(steps, 1));
 
-    if (plan->size_count < 2 || whole < 1)
-        return 1;
     return plan_steps_cost(plan, spec, 0, whole) / (double)whole / plan->step_cost;
 }
 

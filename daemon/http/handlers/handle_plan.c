@@ -274,14 +274,13 @@ int handle_job_submit(const struct request *q, struct reply *r, struct error *e)
 static struct plan_speed plan_preset_speed(const struct job_spec *spec, void *context)
 {
     const struct request *q = context;
-    struct plan_speed speed;
+    struct plan_speed speed = {0};
     struct job_slots slots;
     struct error e;
 
     job_manager_slots(q->app->jobs, &slots);
-    if (job_estimate_speed(q->app->store, spec, job_threads(spec, slots.total), request_by(q),
-                           &speed, &e))
-        return (struct plan_speed){0};
+    job_estimate_speed(q->app->store, spec, job_threads(spec, slots.total), request_by(q), &speed,
+                       &e);
     return speed;
 }
 
