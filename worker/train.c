@@ -223,16 +223,39 @@ static int train_report_sum(struct trainer *t, int64_t step, struct error *e)
     return report_end(report, e);
 }
 
+static bool train_shares_update(const struct trainer *t)
+{
+    return traincomm_gradients_can_update(t->gradients) && optimizer_can_share(t->optimizer);
+}
+
+/* Sums and updates, shared by the ranks. Returns the seconds spent outside of the update. */
+static double train_share_update(struct trainer *t)
+{
+    struct traincomm_update how = {model_params(t->run->model), optimizer_update, optimizer_cut,
+                                   t->optimizer};
+    double seconds = traincomm_gradients_update(t->gradients, &how), clock = clock_monotonic();
+    size_t count;
+    double *squares = optimizer_squares(t->optimizer, &count);
+
+    traincomm_reduce(t->run->comm, TRAINCOMM_SUM, squares, count);
+    return seconds + clock_monotonic() - clock;
+}
+
 static double train_update(struct trainer *t, int64_t step, double lr, struct step_times *times)
 {
-    double clock = clock_monotonic();
+    double start = clock_monotonic(), clock = start;
+    bool shares = train_shares_update(t);
+
     stall_doing(t->run->stall, STALL_ALLREDUCE);
-    times->comm = traincomm_gradients_wait(t->gradients);
+    if (shares)
+        optimizer_begin(t->optimizer, lr);
+    times->comm = shares ? train_share_update(t) : traincomm_gradients_wait(t->gradients);
     stall_doing(t->run->stall, STALL_COMPUTE);
     train_lap(&clock, "all-reduce");
-    double norm = sqrt(optimizer_step(t->optimizer, lr));
+    double norm = sqrt(shares ? optimizer_end(t->optimizer) : optimizer_step(t->optimizer, lr));
     ema_update(t->run, step);
-    times->optim = train_lap(&clock, "optimizer");
+    train_lap(&clock, "optimizer");
+    times->optim = clock - start - times->comm;
     return norm;
 }
 
@@ -473,6 +496,13 @@ static int train_checkpoint_now(struct trainer *t, bool last, struct error *e)
 {
     struct run *r = t->run;
     struct run_state state = train_state_of(t);
+
+    /* each rank has the momenta of the weights that it updates */
+    for (size_t i = 0; train_shares_update(t) && i < optimizer_states(t->optimizer); i++)
+        traincomm_gradients_update(
+            t->gradients, &(struct traincomm_update){.values = optimizer_state(t->optimizer, i),
+                                                     .cut = optimizer_cut,
+                                                     .context = t->optimizer});
     int status = checkpoint_write(r, t->optimizer, &state, t->run->cancelled, t->result.model, e);
 
     if (!status)

@@ -199,6 +199,91 @@ static void check_hidden(struct traincomm *c, const char *name)
     free(g);
 }
 
+/* ---- ranks that share an update: values += sums, and state = -sums of what a rank updated */
+
+enum { CUT = 3001 }; /* no multiple of a cache line */
+
+struct shared_update {
+    float *values, *state;
+    double *updates; /* of each value */
+    int cuts_are_right;
+};
+
+static size_t update_cut(void *context, size_t at)
+{
+    (void)context;
+    size_t cut = (at + CUT - 1) / CUT * CUT;
+    return cut < COUNT ? cut : COUNT;
+}
+
+static void update_range(void *context, size_t first, size_t end, float *sums)
+{
+    struct shared_update *u = context;
+
+    u->cuts_are_right &= first < end && update_cut(u, first) == first && update_cut(u, end) == end;
+    for (size_t i = first; i < end; i++) {
+        u->values[i] += sums[i - first];
+        u->state[i] = -sums[i - first];
+        u->updates[i]++;
+    }
+}
+
+static int update_once(struct traincomm *c, struct traincomm_gradients *a, float *g,
+                       struct shared_update *u)
+{
+    struct traincomm_update how = {u->values, update_range, update_cut, u};
+    struct traincomm_update gather = {.values = u->state, .cut = update_cut};
+    int right = 1, rank = traincomm_rank(c), world = traincomm_size(c);
+
+    gradients_fill(g, rank);
+    for (size_t i = 0; i < COUNT; i++) {
+        u->values[i] = (float)(i % 100);
+        u->state[i] = (float)rank;
+        u->updates[i] = 0;
+    }
+    right &= traincomm_gradients_update(a, &how) >= 0;
+    traincomm_gradients_update(a, &gather);
+    traincomm_reduce(c, TRAINCOMM_SUM, u->updates, COUNT);
+    for (size_t i = 0; i < COUNT; i++) {
+        u->values[i] -= (float)(i % 100); /* exact */
+        u->state[i] = -u->state[i];
+        right &= u->updates[i] == 1 && g[i] == value(rank, i);
+    }
+    return right && is_sum(u->values, world, world, TRAINCOMM_FP32) &&
+           is_sum(u->state, world, world, TRAINCOMM_FP32);
+}
+
+static void check_update(struct traincomm *c, bool one_machine, const char *name)
+{
+    enum { ROUNDS = 3 };
+    struct traincomm_gradients *a = NULL, *narrow = NULL;
+    struct traincomm_options bf16 = {.dtype = TRAINCOMM_BF16};
+    struct traincomm_stats stats;
+    struct shared_update u = {malloc(COUNT * sizeof(float)), malloc(COUNT * sizeof(float)),
+                              malloc(COUNT * sizeof(double)), 1};
+    float *g = malloc(COUNT * sizeof *g);
+    char what[128];
+    int right = traincomm_gradients_create(c, g, COUNT, NULL, &a) == 0 &&
+                traincomm_gradients_create(c, g, COUNT, &bf16, &narrow) == 0;
+
+    right &= traincomm_gradients_can_update(a) == one_machine;
+    right &= !traincomm_gradients_can_update(narrow);
+    for (int round = 0; right && one_machine && round < ROUNDS; round++)
+        right &= update_once(c, a, g, &u);
+    traincomm_gradients_stats(a, &stats);
+    if (one_machine)
+        right &= stats.rounds == 2 * ROUNDS && stats.bytes == stats.rounds * COUNT * sizeof *g;
+    snprintf(what, sizeof what, "%s: %s", name,
+             one_machine ? "the ranks share an update" : "each rank updates all");
+    tap_check(right && u.cuts_are_right, what);
+    traincomm_gradients_destroy(a);
+    traincomm_gradients_destroy(narrow);
+    free(u.values);
+    free(u.state);
+    free(u.updates);
+    free(g);
+}
+
 /* All checks with the ranks grouped into machines. */
 static void check_layout(int ranks, const char *name)
 {
@@ -229,6 +314,7 @@ static void check_layout(int ranks, const char *name)
     }
     check_few(c, name);
     check_two(c, name);
+    check_update(c, ranks >= traincomm_size(c), name);
     if (ranks < traincomm_size(c))
         check_hidden(c, name);
     traincomm_finalize(c);

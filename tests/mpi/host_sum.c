@@ -40,21 +40,22 @@ static bool is_sum(unsigned b)
 
 static void expose(unsigned b)
 {
-    while (!host_sum_expose(sum, b, numbers[b], FLOATS))
+    host_sum_begin(sum, b, FLOATS, NULL, 0);
+    while (!host_sum_expose(sum, b, numbers[b]))
         sched_yield();
 }
 
 static void add_and_publish(unsigned b)
 {
-    while (!host_sum_add(sum, b, numbers[b], FLOATS))
+    while (!host_sum_add(sum, b, numbers[b], numbers[b]))
         sched_yield();
-    while (!host_sum_publish(sum, b, numbers[b], FLOATS))
+    while (!host_sum_publish(sum, b, numbers[b]))
         sched_yield();
 }
 
 static void collect(unsigned b)
 {
-    while (!host_sum_collect(sum, b, numbers[b], FLOATS))
+    while (!host_sum_collect(sum, b, numbers[b]))
         sched_yield();
 }
 
@@ -72,14 +73,16 @@ static void check_room_between_two_buckets(void)
     for (unsigned b = 0; first && b < next; b++)
         collect(b);
     meet();
+    host_sum_begin(sum, next, FLOATS, NULL, 0);
     if (first)
-        early = comm->size > 1 && host_sum_expose(sum, next, numbers[next], FLOATS);
+        early = comm->size > 1 && host_sum_expose(sum, next, numbers[next]);
     meet();
     for (unsigned b = 0; !first && b < next; b++)
         collect(b);
     meet();
+    host_sum_begin(sum, after, FLOATS, NULL, 0);
     if (first)
-        late = host_sum_expose(sum, after, numbers[after], FLOATS);
+        late = host_sum_expose(sum, after, numbers[after]);
     tap_check(!early, "a bucket whose slot another rank still reads is not exposed");
     tap_check(!late, "a bucket is not exposed before the previous one");
     if (tap_failed) /* the ranks would wait for each other for ever */

@@ -29,11 +29,12 @@
 #define TRIAL_ROUNDS  3           /* per driver */
 #define TRIAL_GAIN    0.98 /* a driver replaces a simpler one if its time is below this share */
 
-enum stage { EXPOSE, ADD, EXCHANGE, PUBLISH, COLLECT, DONE };
+enum stage { EXPOSE, ADD, UPDATE, EXCHANGE, PUBLISH, COLLECT, DONE };
 
 struct bucket {
     float *at;
     size_t n;
+    float *sums, *values; /* get the sums; are shared by the ranks then */
     enum stage stage;
     struct exchange_transfer transfer;
 };
@@ -74,7 +75,9 @@ struct traincomm_gradients {
     atomic_size_t ready_from; /* gradients[ready_from..count) are complete on this rank */
     size_t sent_from;         /* gradients[sent_from..count) belong to buckets that were begun */
     bool all;                 /* also send the last, partial bucket */
-    unsigned begun, finished; /* counters; the buckets between them are in progress */
+    const struct traincomm_update *update; /* of this round; NULL: share the sums themselves */
+    double update_seconds;                 /* of this round */
+    unsigned begun, finished;              /* counters; the buckets between them are in progress */
     struct bucket buckets[SLOTS];
     double busy_since; /* 0: no bucket is in progress */
     struct drive_trial trial;
@@ -98,7 +101,7 @@ static void gradients_begin_exchange(struct traincomm_gradients *g, struct bucke
     size_t first = 0, end = b->n;
 
     if (g->host)
-        host_sum_mine(g->host, b->n, &first, &end);
+        host_sum_mine(g->host, number, &first, &end);
     b->transfer.at = b->at + first;
     b->transfer.n = end - first;
     b->transfer.scratch = g->scratch + number % SLOTS * g->scratch_floats;
@@ -107,23 +110,44 @@ static void gradients_begin_exchange(struct traincomm_gradients *g, struct bucke
     b->stage = EXCHANGE;
 }
 
+static bool gradients_only_shares(const struct traincomm_gradients *g)
+{
+    return g->update && !g->update->update;
+}
+
+static void gradients_update(struct traincomm_gradients *g, struct bucket *b, unsigned number)
+{
+    const struct traincomm_update *how = g->update;
+    size_t offset = (size_t)(b->at - g->gradients), first, end;
+    double start = comm_clock();
+
+    host_sum_mine(g->host, number, &first, &end);
+    if (how->update && first < end)
+        how->update(how->context, offset + first, offset + end, b->sums + first);
+    g->update_seconds += comm_clock() - start;
+}
+
 static bool gradients_advance_bucket(struct traincomm_gradients *g, unsigned number)
 {
     struct bucket *b = &g->buckets[number % SLOTS];
 
     switch (b->stage) {
     case EXPOSE:
-        if (!host_sum_expose(g->host, number, b->at, b->n))
+        if (!host_sum_expose(g->host, number, gradients_only_shares(g) ? NULL : b->at))
             return false;
-        b->stage = gradients_leads(g) ? ADD : COLLECT;
+        b->stage = !gradients_leads(g) ? COLLECT : gradients_only_shares(g) ? UPDATE : ADD;
         return true;
     case ADD:
-        if (!host_sum_add(g->host, number, b->at, b->n))
+        if (!host_sum_add(g->host, number, b->at, b->sums))
             return false;
         if (g->machines > 1)
             gradients_begin_exchange(g, b, number);
         else
-            b->stage = PUBLISH;
+            b->stage = g->update ? UPDATE : PUBLISH;
+        return true;
+    case UPDATE:
+        gradients_update(g, b, number);
+        b->stage = PUBLISH;
         return true;
     case EXCHANGE:
         if (!exchange_advance(&g->between, &b->transfer))
@@ -132,12 +156,12 @@ static bool gradients_advance_bucket(struct traincomm_gradients *g, unsigned num
             b->stage = g->host ? PUBLISH : DONE;
         return true;
     case PUBLISH:
-        if (!host_sum_publish(g->host, number, b->at, b->n))
+        if (!host_sum_publish(g->host, number, b->values))
             return false;
         b->stage = COLLECT;
         return true;
     case COLLECT:
-        if (!host_sum_collect(g->host, number, b->at, b->n))
+        if (!host_sum_collect(g->host, number, b->values))
             return false;
         b->stage = DONE;
         return true;
@@ -155,14 +179,22 @@ static bool gradients_begin_bucket(struct traincomm_gradients *g)
 {
     size_t ready_from = atomic_load(&g->ready_from), n = g->sent_from - ready_from;
     struct bucket *b = &g->buckets[g->begun % SLOTS];
+    const struct traincomm_update *how = g->update;
 
     comm_assert(ready_from <= g->sent_from && g->begun - g->finished <= SLOTS);
     if (g->begun - g->finished == SLOTS || n == 0 || (n < g->bucket_floats && !g->all))
         return false;
     n = n < g->bucket_floats ? n : g->bucket_floats;
+    if (how)
+        n = g->sent_from - how->cut(how->context, g->sent_from - n);
+    comm_assert(n > 0);
     g->sent_from -= n;
     *b = (struct bucket){.at = g->gradients + g->sent_from, .n = n};
-    if (!g->host)
+    b->sums = how ? host_sum_slot(g->host, g->begun) : b->at;
+    b->values = how ? how->values + g->sent_from : b->at;
+    if (g->host)
+        host_sum_begin(g->host, g->begun, n, how, g->sent_from);
+    else
         gradients_begin_exchange(g, b, g->begun);
     g->begun++;
     g->stats.buckets++;
@@ -536,11 +568,22 @@ static void gradients_round(struct traincomm_gradients *g, double start)
     atomic_store(&d->paused, false);
 }
 
-double traincomm_gradients_wait(struct traincomm_gradients *g)
+bool traincomm_gradients_can_update(const struct traincomm_gradients *g)
+{
+    comm_assert(g && g->magic == GRADIENTS_MAGIC);
+    return g->host && g->machines == 1 && !g->narrow &&
+           g->bucket_floats / (size_t)g->leaders >= 2 * TRAINCOMM_CUT_FLOATS;
+}
+
+double traincomm_gradients_update(struct traincomm_gradients *g,
+                                  const struct traincomm_update *update)
 {
     double start = comm_clock(), seconds;
 
     comm_assert(g && g->magic == GRADIENTS_MAGIC);
+    comm_assert(!update || traincomm_gradients_can_update(g));
+    g->update = update;
+    g->update_seconds = 0;
     comm_wait_begins(g->c);
     if (g->c->size > 1) {
         gradients_round(g, start);
@@ -548,9 +591,15 @@ double traincomm_gradients_wait(struct traincomm_gradients *g)
     }
     comm_wait_ends(g->c);
     g->stats.rounds++;
-    seconds = comm_clock() - start;
+    g->update = NULL;
+    seconds = comm_clock() - start - g->update_seconds;
     g->stats.unhidden_seconds += seconds;
     return seconds;
+}
+
+double traincomm_gradients_wait(struct traincomm_gradients *g)
+{
+    return traincomm_gradients_update(g, NULL);
 }
 
 void traincomm_gradients_stats(const struct traincomm_gradients *g, struct traincomm_stats *out)

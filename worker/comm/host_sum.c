@@ -33,6 +33,7 @@ struct host_sum {
     struct host_sum_events *events;
     struct rank_progress **progress; /* (host_size) */
     float **slots;                   /* (host_size), each (HOST_SUM_SLOTS, floats) */
+    size_t *bounds;                  /* (HOST_SUM_SLOTS, leaders + 1), of the parts of a bucket */
     const void **from;               /* (host_size), scratch: the operands of a sum */
     size_t floats;
     int leaders;
@@ -43,6 +44,7 @@ static void host_sum_free(struct host_sum *h)
 {
     free(h->progress);
     free(h->slots);
+    free(h->bounds);
     free(h->from);
     free(h);
 }
@@ -61,7 +63,8 @@ static struct host_sum *host_sum_new(struct traincomm *c, size_t floats, int lea
     h->progress = calloc(ranks, sizeof(struct rank_progress *));
     h->slots = calloc(ranks, sizeof *h->slots);
     h->from = calloc(ranks, sizeof *h->from);
-    if (h->progress && h->slots && h->from)
+    h->bounds = calloc(HOST_SUM_SLOTS * ((size_t)leaders + 1), sizeof *h->bounds);
+    if (h->progress && h->slots && h->from && h->bounds)
         return h;
     host_sum_free(h);
     return NULL;
@@ -147,37 +150,54 @@ static float *host_sum_slot_of(const struct host_sum *h, unsigned bucket, int ra
     return h->slots[rank] + bucket % HOST_SUM_SLOTS * h->floats;
 }
 
-static size_t host_sum_part(const struct host_sum *h, size_t n, int leader)
+float *host_sum_slot(const struct host_sum *h, unsigned bucket)
 {
-    size_t lines = (n + LINE_FLOATS - 1) / LINE_FLOATS;
-    size_t first = lines * (size_t)leader / (size_t)h->leaders * LINE_FLOATS;
-
-    return first < n ? first : n;
+    return host_sum_slot_of(h, bucket, h->c->host_rank);
 }
 
-void host_sum_mine(const struct host_sum *h, size_t n, size_t *first, size_t *end)
+/* (leaders + 1): part r is bounds[r] up to bounds[r + 1]. */
+static size_t *host_sum_bounds(const struct host_sum *h, unsigned bucket)
 {
-    int rank = h->c->host_rank, leads = rank < h->leaders;
-
-    *first = leads ? host_sum_part(h, n, rank) : n;
-    *end = leads ? host_sum_part(h, n, rank + 1) : n;
+    return h->bounds + bucket % HOST_SUM_SLOTS * ((size_t)h->leaders + 1);
 }
 
-bool host_sum_expose(struct host_sum *h, unsigned bucket, const float *at, size_t n)
+void host_sum_begin(struct host_sum *h, unsigned bucket, size_t n,
+                    const struct traincomm_update *how, size_t offset)
 {
-    float *slot = host_sum_slot_of(h, bucket, h->c->host_rank);
-    size_t first, end;
+    size_t *bounds = host_sum_bounds(h, bucket), lines = (n + LINE_FLOATS - 1) / LINE_FLOATS;
 
     comm_assert(n <= h->floats);
+    for (int r = 0; r < h->leaders; r++) {
+        size_t first = lines * (size_t)r / (size_t)h->leaders * LINE_FLOATS;
+        first = first < n ? first : n;
+        bounds[r] = how && r > 0 ? how->cut(how->context, offset + first) - offset : first;
+    }
+    bounds[h->leaders] = n;
+}
+
+void host_sum_mine(const struct host_sum *h, unsigned bucket, size_t *first, size_t *end)
+{
+    const size_t *bounds = host_sum_bounds(h, bucket);
+    int rank = h->c->host_rank < h->leaders ? h->c->host_rank : h->leaders;
+
+    *first = bounds[rank];
+    *end = bounds[rank < h->leaders ? rank + 1 : rank];
+}
+
+bool host_sum_expose(struct host_sum *h, unsigned bucket, const float *at)
+{
+    float *slot = host_sum_slot(h, bucket);
+    size_t first, end, n = host_sum_bounds(h, bucket)[h->leaders];
+
     if (!host_sum_is_past(&host_sum_own(h)->exposed, bucket - 1))
         return false;
     for (int r = 0; r < h->c->host_size; r++)
         if (!host_sum_is_past(&h->progress[r]->collected, bucket - HOST_SUM_SLOTS))
             return false;
-    host_sum_mine(h, n, &first, &end);
-    if (h->narrow) {
+    host_sum_mine(h, bucket, &first, &end);
+    if (at && h->narrow) {
         sums_round(at, (sums_bf16_t *)slot, n);
-    } else {
+    } else if (at) {
         sums_copy(at, slot, first);
         sums_copy(at + end, slot + end, n - end);
     }
@@ -185,14 +205,14 @@ bool host_sum_expose(struct host_sum *h, unsigned bucket, const float *at, size_
     return true;
 }
 
-bool host_sum_add(struct host_sum *h, unsigned bucket, float *at, size_t n)
+bool host_sum_add(struct host_sum *h, unsigned bucket, const float *at, float *to)
 {
     size_t first, end;
 
     for (int r = 0; r < h->c->host_size; r++)
         if (!host_sum_is_past(&h->progress[r]->exposed, bucket))
             return false;
-    host_sum_mine(h, n, &first, &end);
+    host_sum_mine(h, bucket, &first, &end);
     for (int r = 0; r < h->c->host_size; r++) {
         float *slot = host_sum_slot_of(h, bucket, r);
         if (h->narrow)
@@ -202,28 +222,29 @@ bool host_sum_add(struct host_sum *h, unsigned bucket, float *at, size_t n)
     }
     if (h->narrow)
         sums_bf16((const sums_bf16_t *const *)h->from, h->c->host_size, end - first,
-                  (sums_bf16_t *)host_sum_slot_of(h, bucket, h->c->host_rank) + first);
+                  (sums_bf16_t *)host_sum_slot(h, bucket) + first);
     else
-        sums_fp32((const float *const *)h->from, h->c->host_size, end - first, at + first);
+        sums_fp32((const float *const *)h->from, h->c->host_size, end - first, to + first);
     return true;
 }
 
-bool host_sum_publish(struct host_sum *h, unsigned bucket, const float *at, size_t n)
+bool host_sum_publish(struct host_sum *h, unsigned bucket, const float *at)
 {
     struct rank_progress *own = host_sum_own(h);
     size_t first, end;
 
     if (!host_sum_is_past(&own->published, bucket - 1))
         return false;
-    host_sum_mine(h, n, &first, &end);
+    host_sum_mine(h, bucket, &first, &end);
     if (!h->narrow) /* in bf16, host_sum_add has written the sum there */
-        sums_copy(at + first, host_sum_slot_of(h, bucket, h->c->host_rank) + first, end - first);
+        sums_copy(at + first, host_sum_slot(h, bucket) + first, end - first);
     host_sum_publish_step(h, &own->published, bucket + 1);
     return true;
 }
 
-bool host_sum_collect(struct host_sum *h, unsigned bucket, float *at, size_t n)
+bool host_sum_collect(struct host_sum *h, unsigned bucket, float *at)
 {
+    const size_t *bounds = host_sum_bounds(h, bucket);
     struct rank_progress *own = host_sum_own(h);
 
     if (!host_sum_is_past(&own->collected, bucket - 1))
@@ -232,7 +253,7 @@ bool host_sum_collect(struct host_sum *h, unsigned bucket, float *at, size_t n)
         if (!host_sum_is_past(&h->progress[r]->published, bucket))
             return false;
     for (int r = 0; r < h->leaders; r++) {
-        size_t first = host_sum_part(h, n, r), end = host_sum_part(h, n, r + 1);
+        size_t first = bounds[r], end = bounds[r + 1];
         const float *slot = host_sum_slot_of(h, bucket, r);
         if (h->narrow)
             sums_widen((const sums_bf16_t *)slot + first, at + first, end - first);

@@ -24,16 +24,25 @@ int host_sum_create(struct traincomm *c, size_t floats, int leaders, bool narrow
                     struct host_sum **out);
 void host_sum_destroy(struct host_sum *h); /* accepts NULL. Collective */
 
-/* This rank's part [*first, *end) of a bucket of n numbers; empty, at n, if it is not a leader. */
-void host_sum_mine(const struct host_sum *h, size_t n, size_t *first, size_t *end);
+/* Call before the steps of a bucket of n numbers, of which `offset` is the first. It divides it
+ * into equal parts, or at the cuts of `how` into about equal ones. */
+void host_sum_begin(struct host_sum *h, unsigned bucket, size_t n,
+                    const struct traincomm_update *how, size_t offset);
 
-/* The steps for a bucket of n numbers at `at`. They return false, without effect, if another rank
- * is not ready, or if this rank has not exposed, published or collected the previous bucket: its
- * progress is a count of buckets. Only leaders add and publish. */
-bool host_sum_expose(struct host_sum *h, unsigned bucket, const float *at, size_t n);
-bool host_sum_add(struct host_sum *h, unsigned bucket, float *at, size_t n);
-bool host_sum_publish(struct host_sum *h, unsigned bucket, const float *at, size_t n);
-bool host_sum_collect(struct host_sum *h, unsigned bucket, float *at, size_t n);
+/* This rank's part [*first, *end) of a bucket; empty, at its end, if it is not a leader. */
+void host_sum_mine(const struct host_sum *h, unsigned bucket, size_t *first, size_t *end);
+
+/* The slot of a bucket, where other ranks read only this rank's part, after host_sum_publish. */
+float *host_sum_slot(const struct host_sum *h, unsigned bucket);
+
+/* The steps for a bucket at `at`. They return false, without effect, if another rank is not ready,
+ * or if this rank has not exposed, published or collected the previous bucket: its progress is a
+ * count of buckets. Only leaders add, to a bucket at `to` (`at`, or the slot), and publish. To
+ * expose NULL is right if nothing will be added. */
+bool host_sum_expose(struct host_sum *h, unsigned bucket, const float *at);
+bool host_sum_add(struct host_sum *h, unsigned bucket, const float *at, float *to);
+bool host_sum_publish(struct host_sum *h, unsigned bucket, const float *at);
+bool host_sum_collect(struct host_sum *h, unsigned bucket, float *at);
 
 /* Number of steps completed by all ranks of the machine; wraps. */
 unsigned host_sum_events(const struct host_sum *h);

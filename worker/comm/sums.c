@@ -84,9 +84,11 @@ static void sums_of_fp32(const struct sums_task *task, size_t first, size_t end)
     float sum[BLOCK_FLOATS];
 
     for (size_t at = first, n; at < end; at += n) {
+        float *to = task->to_fp32 + at;
         n = end - at < BLOCK_FLOATS ? end - at : BLOCK_FLOATS;
-        sums_pairs(task->fp32, task->ranks, at, n, sum);
-        memcpy(task->to_fp32 + at, sum, n * sizeof *sum);
+        sums_pairs(task->fp32, task->ranks, at, n, task->ranks == 2 ? to : sum);
+        if (task->ranks != 2) /* `to` may be an operand, which must not change before it is read */
+            memcpy(to, sum, n * sizeof *sum);
     }
 }
 

@@ -47,7 +47,7 @@ enum traincomm_error {
 };
 
 const char *traincomm_strerror(int error); /* description of a return value */
-const char *traincomm_version(void);       /* "3.0.0" */
+const char *traincomm_version(void);       /* "3.1.0" */
 
 /* Writes the MPI library's version string ("Open MPI v4.1.4, ..."), truncated to bytes. May be
  * called before MPI is started. */
@@ -172,14 +172,36 @@ void traincomm_gradients_ready(struct traincomm_gradients *g, size_t offset);
  * Returns the seconds spent in this call, which were not overlapped. Collective. */
 double traincomm_gradients_wait(struct traincomm_gradients *g);
 
+/* An update of weights that the ranks of one machine share: each gets the sums of some ranges of
+ * the gradients, updates these, and receives the other values. */
+#define TRAINCOMM_CUT_FLOATS 4096
+struct traincomm_update {
+    float *values; /* (count) */
+    /* Updates values[first..end) from sums[0..end - first), which it may overwrite. NULL: gradients
+     * are not summed, only the values sent that this rank changed, such as its momenta. */
+    void (*update)(void *context, size_t first, size_t end, float *sums);
+    /* The lowest offset >= at, by less than TRAINCOMM_CUT_FLOATS, where a range may begin or end;
+     * the same on all ranks. With the same cuts each rank has the same ranges in each round. */
+    size_t (*cut)(void *context, size_t at);
+    void *context;
+};
+
+/* False if each rank must update all after traincomm_gradients_wait. */
+bool traincomm_gradients_can_update(const struct traincomm_gradients *g);
+
+/* Sums, updates, and returns when all ranks have all values; the gradients remain this rank's.
+ * Returns the seconds spent outside of `update`. Collective. */
+double traincomm_gradients_update(struct traincomm_gradients *g,
+                                  const struct traincomm_update *update);
+
 /* Statistics of this rank since traincomm_gradients_create */
 struct traincomm_stats {
-    uint64_t rounds; /* calls of traincomm_gradients_wait */
+    uint64_t rounds; /* calls of traincomm_gradients_wait and _update */
     uint64_t buckets;
     uint64_t late_buckets;   /* buckets not yet summed when traincomm_gradients_wait was called */
     uint64_t bytes;          /* bytes of gradients in the precision of the messages */
     double hidden_seconds;   /* time in which buckets were in progress while the caller computed */
-    double unhidden_seconds; /* time in traincomm_gradients_wait */
+    double unhidden_seconds; /* time in these calls, without updates */
     int machines;            /* number of machines */
     int leaders;             /* ranks per machine that exchange messages with other machines */
     int exchanges;           /* consecutive rounds of messages between machines */

@@ -41,8 +41,10 @@ struct optimizer {
     double *squares;           /* otherwise of each chunk's gradients, from the update */
     float clip;                /* factor of the gradients in the current step */
     struct optim_rule *rules;  /* of each tensor, for the current step */
-    int64_t steps;             /* done */
-    double last_lr;            /* of the last one; 0: none */
+    struct parallel_range range; /* to update now */
+    float *gradients;            /* of the range */
+    int64_t steps;               /* done */
+    double last_lr;              /* of the last one; 0: none */
 };
 
 /* Gamma and beta, and for some optimisers the biases. */
@@ -128,16 +130,20 @@ void optimizer_destroy(struct optimizer *o)
 }
 
 /* Call at the first read of a piece, while it is in cache. */
-static void optimizer_divide_gradients(const struct optimizer *o, float *g, const struct piece *p)
+static void optimizer_divide_gradients(const struct optimizer *o, float *g, size_t n)
 {
-    for (size_t i = p->first; i < p->end && o->loss_scale != 1; i++)
-        g[i] /= o->loss_scale;
+    float scale = o->loss_scale; /* a copy that stores cannot alias */
+
+    for (size_t i = 0; i < n && scale != 1; i++)
+        g[i] /= scale;
 }
 
-static void optimizer_clip_gradients(const struct optimizer *o, float *g, const struct piece *p)
+static void optimizer_clip_gradients(const struct optimizer *o, float *g, size_t n)
 {
-    for (size_t i = p->first; i < p->end && o->clip != 1; i++)
-        g[i] *= o->clip;
+    float clip = o->clip;
+
+    for (size_t i = 0; i < n && clip != 1; i++)
+        g[i] *= clip;
 }
 
 static size_t optimizer_first_piece(const struct piece *pieces, size_t count, size_t at)
@@ -154,13 +160,14 @@ static size_t optimizer_first_piece(const struct piece *pieces, size_t count, si
     return low;
 }
 
-static struct parallel_range optimizer_pieces_of(const struct optimizer *o,
-                                                 const struct piece *pieces, size_t count,
+/* A thread's share of the pieces that begin in a range of parameters */
+static struct parallel_range optimizer_pieces_of(const struct piece *pieces, size_t count,
+                                                 struct parallel_range range,
                                                  struct parallel_share share)
 {
-    struct parallel_range floats = parallel_range(model_param_count(o->model), share);
-    return (struct parallel_range){optimizer_first_piece(pieces, count, floats.first),
-                                   optimizer_first_piece(pieces, count, floats.end)};
+    struct parallel_range floats = parallel_range(range.end - range.first, share);
+    return (struct parallel_range){optimizer_first_piece(pieces, count, range.first + floats.first),
+                                   optimizer_first_piece(pieces, count, range.first + floats.end)};
 }
 
 /* Whether a pass before the update computes norms: of all gradients, and for LARS of the weights */
@@ -183,7 +190,8 @@ static size_t optimizer_update_accesses(const struct optimizer *o)
 static void optimizer_sum_pieces(struct parallel_share share, void *context)
 {
     struct optimizer *o = context;
-    struct parallel_range mine = optimizer_pieces_of(o, o->pieces, o->piece_count, share);
+    struct parallel_range all = {0, model_param_count(o->model)};
+    struct parallel_range mine = optimizer_pieces_of(o->pieces, o->piece_count, all, share);
     float *g = model_grads(o->model);
     const float *w = o->kernel->wants_norms ? model_params(o->model) : g;
 
@@ -191,7 +199,7 @@ static void optimizer_sum_pieces(struct parallel_share share, void *context)
         const struct piece *p = &o->pieces[i];
         if (dry_run_moves(optimizer_norm_accesses(o) * (p->end - p->first)))
             continue;
-        optimizer_divide_gradients(o, g, p);
+        optimizer_divide_gradients(o, g + p->first, p->end - p->first);
         o->norms[i] = optim_norms_of(w + p->first, g + p->first, p->end - p->first);
     }
 }
@@ -199,25 +207,26 @@ static void optimizer_sum_pieces(struct parallel_share share, void *context)
 static void optimizer_update_chunks(struct parallel_share share, void *context)
 {
     struct optimizer *o = context;
-    struct parallel_range mine = optimizer_pieces_of(o, o->chunks, o->chunk_count, share);
-    float *w = model_params(o->model), *g = model_grads(o->model);
+    struct parallel_range mine = optimizer_pieces_of(o->chunks, o->chunk_count, o->range, share);
+    float *w = model_params(o->model);
 
     for (size_t i = mine.first; i < mine.end; i++) {
         const struct piece *p = &o->chunks[i];
+        float *g = o->gradients + (p->first - o->range.first);
         float *state[OPTIMIZER_STATES_MAX] = {NULL};
         if (dry_run_moves(optimizer_update_accesses(o) * (p->end - p->first)))
             continue;
         for (size_t k = 0; k < o->state_count; k++)
             state[k] = o->states[k] + p->first;
         if (!optimizer_sums_first(o))
-            optimizer_divide_gradients(o, g, p);
-        optimizer_clip_gradients(o, g, p);
-        o->squares[i] = o->kernel->update(&o->rules[p->tensor], w + p->first, state, g + p->first,
-                                          p->end - p->first);
+            optimizer_divide_gradients(o, g, p->end - p->first);
+        optimizer_clip_gradients(o, g, p->end - p->first);
+        o->squares[i] =
+            o->kernel->update(&o->rules[p->tensor], w + p->first, state, g, p->end - p->first);
     }
 }
 
-static double optimizer_squares_of_gradients(const struct optimizer *o)
+double optimizer_end(const struct optimizer *o)
 {
     double all = 0;
 
@@ -235,7 +244,7 @@ static float optimizer_clip(const struct optimizer *o)
 {
     if (o->keys.clip_norm <= 0)
         return 1;
-    return (float)fmin(1, o->keys.clip_norm / (sqrt(optimizer_squares_of_gradients(o)) + 1e-6));
+    return (float)fmin(1, o->keys.clip_norm / (sqrt(optimizer_end(o)) + 1e-6));
 }
 
 static void optimizer_make_rules(struct optimizer *o, double lr)
@@ -258,22 +267,55 @@ static void optimizer_make_rules(struct optimizer *o, double lr)
     }
 }
 
-double optimizer_step(struct optimizer *o, double lr)
+bool optimizer_can_share(const struct optimizer *o)
+{
+    return !optimizer_sums_first(o);
+}
+
+size_t optimizer_cut(void *optimizer, size_t at)
+{
+    const struct optimizer *o = optimizer;
+    size_t chunk = optimizer_first_piece(o->chunks, o->chunk_count, at);
+    return chunk < o->chunk_count ? o->chunks[chunk].first : model_param_count(o->model);
+}
+
+void optimizer_begin(struct optimizer *o, double lr)
 {
     assert_object(o, OPTIMIZER_MAGIC);
-    int threads = model_threads(o->model);
 
     if (optimizer_sums_first(o))
-        parallel_team(threads, optimizer_sum_pieces, o);
+        parallel_team(model_threads(o->model), optimizer_sum_pieces, o);
+    model_count_bytes(o->model, (double)(sizeof(float) * model_param_count(o->model) *
+                                         optimizer_norm_accesses(o)));
     o->clip = optimizer_clip(o);
     optimizer_make_rules(o, lr);
-    parallel_team(threads, optimizer_update_chunks, o);
-    model_count_bytes(o->model,
-                      (double)(sizeof(float) * model_param_count(o->model) *
-                               (optimizer_norm_accesses(o) + optimizer_update_accesses(o))));
+    memset(o->squares, 0, o->chunk_count * sizeof *o->squares);
     o->steps++;
     o->last_lr = lr;
-    return optimizer_squares_of_gradients(o);
+}
+
+void optimizer_update(void *optimizer, size_t first, size_t end, float *gradients)
+{
+    struct optimizer *o = optimizer;
+
+    o->range = (struct parallel_range){first, end};
+    o->gradients = gradients;
+    parallel_team(model_threads(o->model), optimizer_update_chunks, o);
+    model_count_bytes(o->model,
+                      (double)(sizeof(float) * (end - first) * optimizer_update_accesses(o)));
+}
+
+double *optimizer_squares(const struct optimizer *o, size_t *count)
+{
+    *count = o->chunk_count;
+    return o->squares;
+}
+
+double optimizer_step(struct optimizer *o, double lr)
+{
+    optimizer_begin(o, lr);
+    optimizer_update(o, 0, model_param_count(o->model), model_grads(o->model));
+    return optimizer_end(o);
 }
 
 void optimizer_set_place(struct optimizer *o, int64_t steps, double last_lr)

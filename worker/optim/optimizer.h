@@ -20,6 +20,16 @@ void optimizer_destroy(struct optimizer *o); /* NULL is fine */
  * threads. */
 double optimizer_step(struct optimizer *o, double lr);
 
+/* The same, shared by ranks (traincomm_gradients_update, with the optimiser as context): each
+ * begins, updates its ranges, adds the others' squares, which are 0 here, and ends. Not if norms
+ * of all gradients are needed first. */
+bool optimizer_can_share(const struct optimizer *o);
+void optimizer_begin(struct optimizer *o, double lr);
+void optimizer_update(void *optimizer, size_t first, size_t end, float *gradients);
+size_t optimizer_cut(void *optimizer, size_t at);
+double *optimizer_squares(const struct optimizer *o, size_t *count);
+double optimizer_end(const struct optimizer *o);
+
 /* Start of a resumed run: steps done, and the rate of the last one. Call on every rank. */
 void optimizer_set_place(struct optimizer *o, int64_t steps, double last_lr);
 
