@@ -91,11 +91,8 @@ static int predict_parse_nodes(const char *text, struct question *q, struct erro
 
 static int predict_read_target(const struct cmd_args *args, struct question *q, struct error *e)
 {
-    double target = 0;
+    double target = 100 * PREDICT_TARGET;
 
-    q->target = PREDICT_TARGET;
-    if (!cmd_value(args, "target"))
-        return 0;
     if (predict_number_option(args, "target", 0, &target, e))
         return -(int)e->code;
     double share = target > 1 ? target / 100 : target;

@@ -21,17 +21,12 @@ struct preset_times {
 };
 
 /*
- * Returns an array of an object for each preset with a published accuracy, the fastest first; of
- * those whose time is unknown, the one with the least arithmetic first:
- *
- *   preset, source, top1: of its file
- *   global_batch, epochs: until the target was reached by the published curve (top1_by_epoch) or,
- *       with LARS, by MLPerf's reference convergence points; else all epochs of the recipe
- *   epochs_at_224: epochs with 224 x 224 pixels that have the same arithmetic
- *   images_per_sec, ttt_seconds, node_hours, kwh: as in a plan, null if unknown
- *   problem: why the time is unknown, or null. A preset that does not reach the target, or cannot
- * be planned, has only this and the first three
- *
- * A size without a measured speed takes that of 224 pixels, in proportion to the arithmetic.
+ * Returns an object for each preset with a published accuracy: the fastest first, then by
+ * epochs_at_224 those whose time is unknown, then those without a plan, which have only preset,
+ * source, top1, problem. epochs: until the published curve (top1_by_epoch) or, with LARS, MLPerf's
+ * reference convergence points reach the target; else all epochs of the recipe epochs_at_224:
+ * epochs with 224 x 224 pixels that have the same arithmetic images_per_sec, ttt_seconds,
+ * node_hours, kwh: as in a plan, null if unknown problem: why the time is unknown, or null A size
+ * without a measured speed takes that of 224 pixels, in proportion to the arithmetic.
  */
 json_t *preset_times(const struct preset_times *t);
