@@ -131,7 +131,7 @@ void strassen_gemm(size_t m, size_t n, size_t k, const float *a, size_t lda, con
 
 size_t strassen_sums_floats(size_t m, size_t k)
 {
-    return k / 2 * (m / 2 + TRANSPOSED_SUMS_PAD);
+    return tile_transposed_sums_floats(m / 2, k / 2);
 }
 
 /* A quarter of A^T is the one of A on the other side of the diagonal. */

@@ -33,7 +33,7 @@ struct fetch {
     size_t lines;
 };
 
-enum { LINE = 16, FETCHES_MAX = 4 * TILE_ROWS_MAX + 2 * LONG_K + 1 };
+enum { LINE = 16, LATER_MAX = 128, FETCHES_MAX = 4 * TILE_ROWS_MAX + 2 * LATER_MAX + 1 };
 
 /* Where a product goes: C, overwritten or added to, and perhaps a second matrix. */
 struct target {
@@ -226,7 +226,8 @@ static void tile_gemm_run_rows(size_t m, const float *a, size_t lda, bool by_k, 
 
     for (size_t s = 0, row = 0; s < shares; s++) {
         size_t end = m * (s + 1) / shares, next = s + 1 < shares ? m * (s + 2) / shares - end : 0;
-        size_t from = later.rows * s / shares, to = later.rows * (s + 1) / shares;
+        size_t from = later.rows * s / shares,
+               to = size_min(later.rows * (s + 1) / shares, from + LATER_MAX);
         struct fetch list[FETCHES_MAX], *last = list;
         if (fetch)
             last = tile_gemm_fetch_rows(last, a + end * lda, lda, next, k);
@@ -268,13 +269,11 @@ static struct later tile_gemm_later(const struct tile_matrix *b, size_t k0, size
 }
 
 /* One block of k for all columns of C; A at its first column (or row, by_k). more: another block of
- * about this length follows. */
+ * about this length follows. block: for a panel, if B is not packed. */
 ISA_INLINE void run_block(size_t m, size_t n, size_t k0, size_t k, const float *a, size_t lda,
                           bool by_k, const struct tile_matrix *b, float *c, size_t ldc,
-                          struct target to, bool more)
+                          struct target to, bool more, float *block)
 {
-    float block[LONG_K * TILE_COLUMNS] __attribute__((aligned(64)));
-
     for (size_t j = 0; j < n; j += TILE_COLUMNS) {
         const float *panel = b->data + j * b->ld + k0 * TILE_COLUMNS;
         if (!b->packed) {
@@ -353,11 +352,15 @@ static void gemm_by_panels(size_t m, size_t n, size_t k, const float *a, size_t 
     }
 }
 
-static void gemm_by_rows(size_t m, size_t n, size_t k, const float *a, size_t lda,
-                         const struct tile_matrix *b, float *c, size_t ldc, bool add)
+/* Not inline: each page of a large frame is touched when it is entered (-fstack-clash-protection),
+ * which takes longer than one of Winograd's products. */
+static __attribute__((noinline)) void gemm_by_copied_rows(size_t m, size_t n, size_t k,
+                                                          bool collide, const float *a, size_t lda,
+                                                          const struct tile_matrix *b, float *c,
+                                                          size_t ldc, bool add)
 {
     float copy[COPY_ROWS * COPY_LD] __attribute__((aligned(64)));
-    bool collide = lda % 1024 == 0 && n > TILE_COLUMNS;
+    float panel[BLOCK_K * TILE_COLUMNS] __attribute__((aligned(64)));
     size_t step = collide ? COPY_ROWS : m;
 
     for (size_t row = 0; row < m; row += step)
@@ -368,8 +371,21 @@ static void gemm_by_rows(size_t m, size_t n, size_t k, const float *a, size_t ld
                 tile_gemm_copy_rows(rows, block, lda, length, copy, COPY_LD);
             run_block(rows, n, k0, length, collide ? copy : block, collide ? COPY_LD : lda, false,
                       b, c + row * ldc, ldc, (struct target){add || k0, &no_second},
-                      k0 + BLOCK_K < k);
+                      k0 + BLOCK_K < k, panel);
         }
+}
+
+static void gemm_by_rows(size_t m, size_t n, size_t k, const float *a, size_t lda,
+                         const struct tile_matrix *b, float *c, size_t ldc, bool add)
+{
+    bool collide = lda % 1024 == 0 && n > TILE_COLUMNS;
+
+    if (collide || !b->packed)
+        gemm_by_copied_rows(m, n, k, collide, a, lda, b, c, ldc, add);
+    else
+        for (size_t k0 = 0; k0 < k; k0 += BLOCK_K)
+            run_block(m, n, k0, size_min(k - k0, BLOCK_K), a + k0, lda, false, b, c, ldc,
+                      (struct target){add || k0, &no_second}, false, NULL);
 }
 
 void tile_gemm(size_t m, size_t n, size_t k, const float *a, size_t lda,
@@ -397,7 +413,8 @@ void tile_gemm_sums(size_t m, size_t n, size_t k, const float *a, size_t lda,
 }
 
 static void tile_gemm_by_k(size_t m, size_t n, size_t k, const float *a, size_t lda,
-                           const struct tile_matrix *b, float *c, size_t ldc, struct target to)
+                           const struct tile_matrix *b, float *c, size_t ldc, struct target to,
+                           float *panel)
 {
     size_t block = to.second == &no_second ? BLOCK_K : LONG_K;
     double piece = trace_begin();
@@ -408,7 +425,7 @@ static void tile_gemm_by_k(size_t m, size_t n, size_t k, const float *a, size_t 
         struct tile_second second;
         struct target target = tile_gemm_later_target(to, &second, k0);
         run_block(m, n, k0, size_min(k - k0, block), a + k0 * lda, lda, true, b, c, ldc, target,
-                  k0 + block < k);
+                  k0 + block < k, panel);
     }
     trace_part(piece, TRACE_GEMM);
 }
@@ -416,19 +433,30 @@ static void tile_gemm_by_k(size_t m, size_t n, size_t k, const float *a, size_t 
 void tile_gemm_transposed(size_t m, size_t n, size_t k, const float *a, size_t lda,
                           const struct tile_matrix *b, float *c, size_t ldc, bool add)
 {
-    tile_gemm_by_k(m, n, k, a, lda, b, c, ldc, (struct target){add, &no_second});
+    float panel[BLOCK_K * TILE_COLUMNS] __attribute__((aligned(64)));
+
+    tile_gemm_by_k(m, n, k, a, lda, b, c, ldc, (struct target){add, &no_second}, panel);
+}
+
+enum { SUMS_PAD = 16 };
+
+size_t tile_transposed_sums_floats(size_t m, size_t k)
+{
+    return LONG_K * tile_columns() + k * (m + SUMS_PAD);
 }
 
 void tile_gemm_transposed_sums(size_t m, size_t n, size_t k, const float *a, size_t lda,
                                const struct tile_matrix *b, float *c, size_t ldc, bool add,
                                const struct tile_second *second, float *sums)
 {
-    size_t ld = m + TRANSPOSED_SUMS_PAD;
+    size_t ld = m + SUMS_PAD;
+    float *panel = sums;
 
+    sums += LONG_K * TILE_COLUMNS;
     if (second->a)
         tile_gemm_copy_sums(k, m, a, lda, second->a, second->a_sign, sums, ld);
     else
         for (size_t i = 0; i < k; i++)
             memcpy(sums + i * ld, a + i * lda, m * sizeof *sums);
-    tile_gemm_by_k(m, n, k, sums, ld, b, c, ldc, (struct target){add, second});
+    tile_gemm_by_k(m, n, k, sums, ld, b, c, ldc, (struct target){add, second}, panel);
 }

@@ -46,8 +46,8 @@ void tile_gemm_sums(size_t m, size_t n, size_t k, const float *a, size_t lda,
                     const struct tile_matrix *b, float *c, size_t ldc, bool add,
                     const struct tile_second *second);
 
-/* C = A'^T B', B not packed; m is a multiple of 32. sums: (k, m + TRANSPOSED_SUMS_PAD) */
-enum { TRANSPOSED_SUMS_PAD = 16 };
+/* C = A'^T B', B not packed; m is a multiple of 32. sums: tile_transposed_sums_floats */
+size_t tile_transposed_sums_floats(size_t m, size_t k);
 void tile_gemm_transposed_sums(size_t m, size_t n, size_t k, const float *a, size_t lda,
                                const struct tile_matrix *b, float *c, size_t ldc, bool add,
                                const struct tile_second *second, float *sums);
