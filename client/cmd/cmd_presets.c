@@ -29,10 +29,24 @@ static void presets_table(const json_t *presets)
         table_set(line, 1, json_get_text(json_object_get(document, "model"), "arch", "-"));
         table_set(line, 2, format_count(text, sizeof text, batch));
         table_set(line, 3,
-                  format_count(text, sizeof text, json_get_integer(document, "epochs", 0)));
+                  format_number(text, sizeof text, json_get_number(document, "epochs", NAN)));
         table_set(line, 4, format_percent(text, sizeof text, json_get_number(preset, "top1", NAN)));
     }
     table_finish(table);
+}
+
+static void presets_print_curve(const json_t *curve)
+{
+    char percent[FORMAT_BYTES];
+    const json_t *point;
+    size_t i;
+
+    json_array_foreach (curve, i, point)
+        printf("%s%s after %g", i ? ", " : "Top-1 by epoch: ",
+               format_percent(percent, sizeof percent, json_number_value(json_array_get(point, 1))),
+               json_number_value(json_array_get(point, 0)));
+    if (curve)
+        putchar('\n');
 }
 
 static int presets_show(const json_t *presets, const char *name)
@@ -52,6 +66,7 @@ static int presets_show(const json_t *presets, const char *name)
         }
         print_wrapped(stdout, "", 0, json_get_text(preset, "description", ""));
         print_wrapped(stdout, "Source: ", 8, json_get_text(preset, "source", ""));
+        presets_print_curve(json_object_get(preset, "top1_by_epoch"));
         putchar('\n');
         print_json(json_object_get(preset, "document"));
         return 0;

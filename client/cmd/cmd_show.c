@@ -248,6 +248,47 @@ static void show_straggler_rows(struct libscols_table *table, const struct job *
     json_decref(answer);
 }
 
+/* Returns the own top-1 after an epoch, from the evaluation that is at most a tenth of one away;
+ * NAN: none. */
+static double show_top1_after(const json_t *evals, double epoch)
+{
+    const json_t *eval;
+    size_t i;
+
+    json_array_foreach (evals, i, eval)
+        if (fabs(json_get_number(eval, "epoch", NAN) - epoch) <= 0.1)
+            return json_get_number(eval, "top1", NAN);
+    return NAN;
+}
+
+/* Compares with what the job's preset published for some epochs; best effort. */
+static void show_published_rows(struct libscols_table *table, const struct job *job,
+                                const char *preset)
+{
+    char own[FORMAT_BYTES], percent[FORMAT_BYTES], name[FORMAT_BYTES];
+    json_t *answer = NULL, *all = NULL, *one;
+    const json_t *curve = NULL, *point;
+    struct error e;
+    size_t i;
+
+    if (!preset || !job->id || api_call("GET", &all, &e, "/v1/presets"))
+        return;
+    json_array_foreach (json_object_get(all, "presets"), i, one)
+        if (strcmp(json_get_text(one, "name", ""), preset) == 0)
+            curve = json_object_get(one, "top1_by_epoch");
+    if (curve && !api_call("GET", &answer, &e, "/v1/jobs/%ld/evals", job->id))
+        json_array_foreach (curve, i, point) {
+            double epoch = json_number_value(json_array_get(point, 0));
+            double top1 = show_top1_after(json_object_get(answer, "evals"), epoch);
+            snprintf(name, sizeof name, "top-1, epoch %g", epoch);
+            show_rowf(table, name, "%s (published: %s)", format_percent(own, sizeof own, top1),
+                      format_percent(percent, sizeof percent,
+                                     json_number_value(json_array_get(point, 1))));
+        }
+    json_decref(answer);
+    json_decref(all);
+}
+
 static void show_labels(struct libscols_table *table, const json_t *json)
 {
     char *tags = job_tags_words(json);
@@ -305,6 +346,8 @@ static void show_print(const json_t *json)
     if (job.id)
         show_straggler_rows(table, &job);
     show_target_row(table, json_object_get(json, "target"), job_ended(&job));
+    show_published_rows(
+        table, &job, json_string_value(json_object_get(json_object_get(json, "spec"), "preset")));
     if (!isnan(job.checkpoint_step) && strcmp(job.state, "succeeded") != 0)
         show_rowf(table, "checkpoint", "step %.0f", job.checkpoint_step);
     show_imported_row(table, json_object_get(json, "imported_from"));

@@ -15,7 +15,8 @@
 /* A hostile document can have a hundred thousand unknown keys. */
 #define UNKNOWN_KEYS_SHOWN 50
 
-static const char *const preset_meta[] = {"description", "source", "recipe_images", "top1"};
+static const char *const preset_meta[] = {"description", "source", "recipe_images", "top1",
+                                          "top1_by_epoch"};
 
 static void job_document_spec_report_unknown(const char *pointer, size_t *unknown,
                                              struct problems *problems)

@@ -166,7 +166,7 @@ static void fixture_say_eval(long step)
     }
     report_begin(events, EVENT_EVAL);
     report_int(events, "step", step);
-    report_real(events, "epoch", 1);
+    report_real(events, "epoch", (double)word("epoch", 1));
     report_real(events, "top1", 0.75);
     report_real(events, "top5", 0.9375);
     report_real(events, "loss", 0.5);

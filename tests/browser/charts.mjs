@@ -115,6 +115,7 @@ async function paper(id, colorScheme) {
   await page.addInitScript(() => { window.requestIdleCallback = () => 0; });
   await page.goto(`${origin}/#/jobs/${id}`);
   await page.locator("[data-chart=loss] canvas").waitFor();
+  await page.locator("[data-chart=ranks] .plot[aria-label]").waitFor(); // the last one to get its data
   same(await page.locator("[data-chart=grad_norm] canvas").count(), 0, `paper, ${colorScheme}: what nobody has seen is not drawn yet`);
   const pdf = await page.pdf({ format: "A4", printBackground: true });
   ok(pdf.length > 20000, `paper, ${colorScheme}: there is a file`, pdf.length);
@@ -151,6 +152,25 @@ async function confusion(page, id) {
   await accessible(page, "predictions");
 }
 
+// What the preset published is drawn up to the end of the run: here the first of its points.
+async function publishedCurve(page) {
+  const { id } = await submit({ ...JOB, preset: "mosaic-mild", name: "published", cluster: { ...JOB.cluster, nodes: 1 }, epochs: 4, eval: { batch: 8, image_size: 32, every_epochs: 1 } });
+  await jobIn(id, "succeeded");
+  const { presets } = await api("/v1/presets"), curve = presets.find(({ name }) => name === "mosaic-mild").top1_by_epoch;
+  same(text(curve[0]), "[3,0.334]", "published: the preset has its accuracy after 3 epochs");
+  await page.goto(`${origin}/#/jobs/${id}?x=epoch`);
+  await page.getByText("The published curve is that of preset mosaic-mild.").waitFor();
+  await writes(page, "accuracy", ["33.40 %"], "published: it is written in the chart");
+  const legend = () => page.locator("[data-chart=accuracy] .legend li:visible").allTextContents();
+  ok((await legend()).includes("Top-1, published 33.40 %"), "published: it is in the legend", text(await legend()));
+  for (const colorScheme of ["light", "dark"]) {
+    await page.emulateMedia({ colorScheme });
+    await accessible(page, `published, ${colorScheme}`);
+  }
+  await page.getByRole("button", { name: /^Top-1, published/ }).press("Enter");
+  same(await page.getByRole("button", { name: /^Top-1, published/ }).getAttribute("aria-pressed"), "false", "published: the keyboard hides it");
+}
+
 await story(async ({ page }) => {
   await page.setViewportSize({ width: 1240, height: 600 });
   await page.addInitScript(listenToCanvases);
@@ -167,4 +187,5 @@ await story(async ({ page }) => {
   await fullScreen(page);
   await confusion(page, id);
   for (const scheme of ["light", "dark"]) await paper(id, scheme);
+  await publishedCurve(page);
 });

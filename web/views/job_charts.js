@@ -20,7 +20,8 @@ const CHARTS = [
   { id: "accuracy", title: "Accuracy", axis: "accuracy", format: (x) => `${f.number(100 * x)} %`, most: 1.02, zero: true, empty: "No evaluation yet.", series: [
     { key: "train_top1", label: "Top-1 in training", color: "--c1", smooth: true, format: f.percent },
     { key: "top1", label: "Top-1", color: "--c3", dots: true, format: f.percent },
-    { key: "raw_top1", label: "Top-1, not averaged", color: "--c4", dots: true, dash: [2, 3], format: f.percent }, { key: "top5", label: "Top-5", color: "--c6", dots: true, format: f.percent }] },
+    { key: "raw_top1", label: "Top-1, not averaged", color: "--c4", dots: true, dash: [2, 3], format: f.percent }, { key: "top5", label: "Top-5", color: "--c6", dots: true, format: f.percent },
+    { key: "published", label: "Top-1, published", color: "--c7", dots: true, dash: [6, 4], format: f.percent }] },
   { id: "images_per_sec", title: "Throughput", unit: "images/s", zero: true, format: f.rate, series: [
     { key: "images_per_sec", label: "all ranks", color: "--c3", smooth: true }] },
   { id: "step_time", title: "Step time", unit: "ms", stacked: true,
@@ -42,6 +43,12 @@ function clock(seconds) {
 function epochAt(plan, step) {
   const phase = plan.phases?.findLast((one) => one.step <= step);
   return phase ? phase.epoch + ((step - phase.step) * (phase.end_epoch - phase.epoch)) / phase.steps : step / plan.steps_per_epoch;
+}
+
+// The inverse: steps after this many epochs.
+function stepAt(plan, epoch) {
+  const phase = plan.phases?.findLast((one) => one.epoch <= epoch);
+  return phase ? phase.step + ((epoch - phase.epoch) * phase.steps) / (phase.end_epoch - phase.epoch) : epoch * plan.steps_per_epoch;
 }
 
 const WHOLE = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9].flatMap((e) => [1, 2, 5].map((n) => n * 10 ** e));
@@ -110,6 +117,7 @@ export function jobCharts(id, query) {
   const every = [...Object.values(charts), ranks];
   let run = null; // {job, series, evals, events, rankTimes}
   let part = null, fetchingPart = null;
+  let published = null; // accuracies of the job's preset: [[epoch, top1], ...]
 
   // With another x-axis, the whole run is shown.
   const setX = () => {
@@ -193,6 +201,8 @@ export function jobCharts(id, query) {
         : seconds?.value == null ? "." : `; in ${f.duration(seconds.value)}, between ${f.duration(seconds.low)} and ${f.duration(seconds.high)}.`) };
   }
 
+  const remarked = (about) => (published.length ? { ...about, note: `${about.note} The published curve is that of preset ${run.job.spec.preset}.`.trim() } : about);
+
   function rest(series) {
     return series.step_ms.map((all, i) => {
       const sum = PHASES.slice(0, -1).reduce((total, [key]) => total + (series[key][i] ?? 0), 0);
@@ -221,7 +231,7 @@ export function jobCharts(id, query) {
     const plain = { x, y, min: series.min, max: series.max, marks: events_ };
     const work = [
       () => charts.loss.update({ ...lossData(series, x, evals, ex), marks: events_ }),
-      () => charts.accuracy.update({ ...accuracy(series, x, evals, ex), marks: events_, ...target() }),
+      () => charts.accuracy.update({ ...accuracy(series, x, evals, ex), marks: events_, ...remarked(target()) }),
       () => charts.images_per_sec.update(plain),
       () => charts.step_time.update(plain),
       () => charts.lr.update({ ...plain, spans: warm }),
@@ -237,14 +247,14 @@ export function jobCharts(id, query) {
     }
   }
 
-  // Omits the training curve if the worker did not report it.
+  // Omits the training curve if the worker did not report it, and what was published for epochs to come.
   function accuracy(series, x, evals, ex) {
-    const y = { top1: evals.map((e) => e.top1), top5: evals.map((e) => e.top5), raw_top1: evals.map((e) => e.raw_top1 ?? null) };
-    if (!series.top1?.some((v) => v !== null)) return { x: ex, y };
-    const columns = [series.top1, ...(series.min ? [series.min.top1, series.max.top1] : [])];
-    const [all, train_top1, ...more] = joined([[x, ...columns], [ex, y.top1, y.top5, y.raw_top1]]);
-    const [top1, top5, raw_top1] = more.splice(-3);
-    return { x: all, y: { train_top1, top1, top5, raw_top1 }, ...(more.length ? { min: { train_top1: more[0] }, max: { train_top1: more[1] } } : {}) };
+    const trains = series.top1?.some((v) => v !== null), end = group.whole?.[1] ?? -Infinity;
+    const points = published.map(([epoch, top1]) => [xOf(stepAt(run.job.plan, epoch)), top1]).filter(([at]) => at <= end * (1 + 1e-9));
+    const [all, top1, top5, raw_top1, theirs, train_top1, ...more] = joined([
+      [ex, evals.map((e) => e.top1), evals.map((e) => e.top5), evals.map((e) => e.raw_top1 ?? null)], [points.map(([at]) => at), points.map(([, y]) => y)],
+      ...(trains ? [[x, series.top1, ...(series.min ? [series.min.top1, series.max.top1] : [])]] : [])]);
+    return { x: all, y: { ...(trains ? { train_top1 } : {}), top1, top5, raw_top1, published: theirs }, ...(more.length ? { min: { train_top1: more[0] }, max: { train_top1: more[1] } } : {}) };
   }
 
   function apply(from) {
@@ -267,6 +277,7 @@ export function jobCharts(id, query) {
     update: async (job, evals, events, signal) => {
       const [series, rankTimes] = await Promise.all([get(`/v1/jobs/${id}/metrics?names=${METRICS}&points=${POINTS}`, signal),
         job.plan?.world_size > 1 ? get(`/v1/jobs/${id}/ranks?points=${RANK_POINTS}`, signal) : { world: 1, step: [], epoch: [], t: [], rank_busy_ms: [] }]);
+      published ??= job.spec?.preset ? (await get("/v1/presets", signal)).presets.find(({ name }) => name === job.spec.preset)?.top1_by_epoch ?? [] : [];
       const first = !run;
       run = { job, evals, events, series, rankTimes };
       if (first && group.range) refine();

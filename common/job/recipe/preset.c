@@ -66,14 +66,16 @@ json_t *preset_lookup(const char *name, void *context)
 static json_t *preset_describe(const char *name, json_t *document)
 {
     json_t *entry =
-        json_pack("{s:s, s:O?, s:O?, s:O*}", "name", name, "description",
+        json_pack("{s:s, s:O?, s:O?, s:O*, s:O*}", "name", name, "description",
                   json_object_get(document, "description"), "source",
-                  json_object_get(document, "source"), "top1", json_object_get(document, "top1"));
+                  json_object_get(document, "source"), "top1", json_object_get(document, "top1"),
+                  "top1_by_epoch", json_object_get(document, "top1_by_epoch"));
 
     json_object_del(document, "description");
     json_object_del(document, "source");
     json_object_del(document, "recipe_images");
     json_object_del(document, "top1");
+    json_object_del(document, "top1_by_epoch");
     json_object_set(entry, "document", document);
     return entry;
 }

@@ -1,6 +1,7 @@
 /* Presets: published recipes as fragments of job documents, JSON files in $TRAIND_PRESETS or the
  * installed folder. Besides keys of a job a file has "description", "source", "top1" (the published
- * accuracy) and, if its numbers depend on it, "recipe_images" (the number of training images). */
+ * accuracy), "top1_by_epoch" (that after some epochs, [[epoch, top1], ...]) and, if its numbers
+ * depend on it, "recipe_images" (the number of training images). */
 #pragma once
 
 #include <jansson.h>
@@ -13,6 +14,6 @@ const char *preset_folder(void);
  * file and treats it as absent. */
 json_t *preset_lookup(const char *name, void *context);
 
-/* Returns a new reference to [{"name", "description", "source", "top1"?, "document"}], sorted by
- * name, for GET /v1/presets. document: only the keys of a job. */
+/* Returns a new reference to [{"name", "description", "source", "top1"?, "top1_by_epoch"?,
+ * "document"}], sorted by name, for GET /v1/presets. document: only the keys of a job. */
 json_t *preset_list(void);

@@ -604,7 +604,7 @@ Test(job_spec, every_preset_is_valid_and_names_its_source)
     json_t *list = preset_list(), *entry;
     size_t i;
 
-    cr_assert_eq(json_array_size(list), 11);
+    cr_assert_eq(json_array_size(list), 13);
     json_array_foreach (list, i, entry) {
         const char *name = json_string_value(json_object_get(entry, "name"));
         char text[256];
