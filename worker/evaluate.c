@@ -92,6 +92,7 @@ static int evaluate_open_loader(struct run *r, struct loader **loader, struct er
         .preprocess = s->data.preprocess,
         .images = r->plan->eval_images,
         .image_size = (int)job_spec_eval_size(s),
+        .resize = s->eval.has_resize ? (int)s->eval.resize : 0,
         .classes = (int)s->model.classes,
         .channels = arch_image_channels(arch_find(s->model.arch)),
         .batch = (int)s->eval.batch,

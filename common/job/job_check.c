@@ -112,6 +112,14 @@ static void job_check_sizes(const struct job_spec *spec, const struct arch *arch
     job_check_demand(arch->family != ARCH_CNN || !spec->eval.has_image_size ||
                          spec->eval.image_size == spec->model.image_size,
                      "/eval/image_size", "must be model.image_size with arch \"cnn\"", p);
+    job_check_demand(!spec->eval.has_resize || spec->eval.resize >= job_spec_eval_size(spec) ||
+                         problems_about(p, "/eval/image_size") ||
+                         problems_about(p, "/model/image_size"),
+                     "/eval/resize",
+                     "must not be smaller than the size of evaluation images (eval.image_size)", p);
+    job_check_demand(!spec->eval.has_resize || spec->data.preprocess != JOB_PREPROCESS_WHOLE,
+                     "/eval/resize",
+                     "must be null with data.preprocess \"whole\", which cuts nothing", p);
 }
 
 static void job_check_batches(const struct job_spec *spec, struct problems *p)

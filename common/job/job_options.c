@@ -309,6 +309,10 @@ static const struct job_option options[] = {
     {"/eval/image_size", JOB_OPTION_INTEGER, OR_NULL, AT(eval.image_size), FLAG(eval.has_image_size), DEFAULT("null"), RANGE(28, 1024), UNIT("pixels"),
      HELP("Width and height of evaluation images; null: the (last) model.image_size. Networks trained with random crops, which enlarge "
           "objects, are more accurate at a somewhat larger size (Touvron et al. 2019). Not for cnn.")},
+    {"/eval/resize", JOB_OPTION_INTEGER, OR_NULL, AT(eval.resize), FLAG(eval.has_resize), DEFAULT("null"), RANGE(28, 4096), UNIT("pixels"),
+     HELP("Shorter side to which evaluation images are resized before their centre is cut to eval.image_size; null: 256/224 of that size, "
+          "as usual. Networks trained at smaller sizes are often tested with a larger part of the image, as 232 for 224. Not for data.preprocess "
+          "whole, which cuts nothing.")},
     {"/eval/flip", JOB_OPTION_BOOLEAN, AT(eval.flip), DEFAULT("false"),
      HELP("Average the outputs for each image and its mirror image. Evaluations then take twice as long and are not comparable with "
           "published top-1 accuracies.")},

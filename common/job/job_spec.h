@@ -181,6 +181,8 @@ struct job_spec {
         bool predictions;
         bool has_image_size;
         int64_t image_size; /* job_spec_eval_size */
+        bool has_resize;
+        int64_t resize;
         bool flip;
     } eval;
     struct {

@@ -103,7 +103,7 @@ static void augment_random_crop(enum job_preprocess family, int width, int heigh
         *box = (struct resample_box){0, 0, width, height};
     else if (family == JOB_PREPROCESS_TPU &&
              (!found || (box->width == width && box->height == height)))
-        augment_plan_eval(family, width, height, size, plan);
+        augment_plan_eval(family, width, height, size, 0, plan);
 }
 
 bool augment_draw_flip(struct rng *r)
@@ -120,13 +120,15 @@ void augment_plan_train(enum job_preprocess family, struct augment_parts parts, 
     if (parts.crop && family != JOB_PREPROCESS_WHOLE)
         augment_random_crop(family, width, height, size, r, plan);
     else
-        augment_plan_eval(family, width, height, size, plan);
+        augment_plan_eval(family, width, height, size, 0, plan);
     plan->flip = parts.flip && flip;
 }
 
-static void augment_tpu_eval(int width, int height, int size, struct augment_plan *plan)
+/* In these, resize is the shorter side before the centre is cut; 0: the reference's. */
+static void augment_tpu_eval(int width, int height, int size, int resize, struct augment_plan *plan)
 {
-    int side = (int)(0.875f * (float)(width < height ? width : height));
+    float share = resize ? (float)size / (float)resize : 0.875f;
+    int side = (int)(share * (float)(width < height ? width : height));
 
     side = side < 1 ? 1 : side;
     *plan = (struct augment_plan){
@@ -136,9 +138,10 @@ static void augment_tpu_eval(int width, int height, int size, struct augment_pla
     };
 }
 
-static void augment_torchvision_eval(int width, int height, int size, struct augment_plan *plan)
+static void augment_torchvision_eval(int width, int height, int size, int resize,
+                                     struct augment_plan *plan)
 {
-    int side = (int)lrint(size * 256.0 / 224.0);
+    int side = resize ? resize : (int)lrint(size * 256.0 / 224.0);
 
     *plan = (struct augment_plan){
         .box = {0, 0, width, height},
@@ -151,9 +154,11 @@ static void augment_torchvision_eval(int width, int height, int size, struct aug
 }
 
 /* Uses single precision and an integral offset of the centre, like the reference. */
-static void augment_mlperf_eval(int width, int height, int size, struct augment_plan *plan)
+static void augment_mlperf_eval(int width, int height, int size, int resize,
+                                struct augment_plan *plan)
 {
-    float scale = roundf((float)size * 256 / 224) / (float)(width < height ? width : height);
+    float side = resize ? (float)resize : roundf((float)size * 256 / 224);
+    float scale = side / (float)(width < height ? width : height);
 
     *plan = (struct augment_plan){
         .box = {0, 0, width, height},
@@ -164,20 +169,20 @@ static void augment_mlperf_eval(int width, int height, int size, struct augment_
     plan->top = (plan->resized_height - size) / 2;
 }
 
-void augment_plan_eval(enum job_preprocess family, int width, int height, int size,
+void augment_plan_eval(enum job_preprocess family, int width, int height, int size, int resize,
                        struct augment_plan *plan)
 {
     if (family == JOB_PREPROCESS_TORCHVISION)
-        augment_torchvision_eval(width, height, size, plan);
+        augment_torchvision_eval(width, height, size, resize, plan);
     else if (family == JOB_PREPROCESS_MLPERF)
-        augment_mlperf_eval(width, height, size, plan);
+        augment_mlperf_eval(width, height, size, resize, plan);
     else if (family == JOB_PREPROCESS_WHOLE)
         *plan = (struct augment_plan){
             .box = {0, 0, width, height},
               .resized_width = size, .resized_height = size
         };
     else
-        augment_tpu_eval(width, height, size, plan);
+        augment_tpu_eval(width, height, size, resize, plan);
 }
 
 void augmenter_free(struct augmenter *a)

@@ -58,7 +58,9 @@ bool augment_draw_flip(struct rng *r);
 /* size: side of the resulting square. Flip and crop are drawn independently. */
 void augment_plan_train(enum job_preprocess family, struct augment_parts parts, int width,
                         int height, int size, struct rng *r, struct augment_plan *plan);
-void augment_plan_eval(enum job_preprocess family, int width, int height, int size,
+
+/* resize: shorter side of the image before the centre is cut; 0: the family's */
+void augment_plan_eval(enum job_preprocess family, int width, int height, int size, int resize,
                        struct augment_plan *plan);
 
 struct augmenter {

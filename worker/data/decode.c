@@ -71,7 +71,7 @@ static void decode_plan_image(const struct loader_config *c, int size, int64_t e
         if (c->random_flip && c->flip == JOB_FLIP_ALTERNATING)
             plan->flip = decode_alternates(c, epoch, number);
     } else {
-        augment_plan_eval(c->preprocess, info->width, info->height, size, plan);
+        augment_plan_eval(c->preprocess, info->width, info->height, size, c->resize, plan);
     }
 }
 

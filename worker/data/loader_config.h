@@ -21,6 +21,7 @@ struct loader_config {
                        images */
     int64_t first_number; /* added to the image numbers that key the random numbers; 0 unless other
                              ranks have another data set */
+    int resize; /* in evaluation: shorter side before the centre is cut; 0: preprocess's */
     int image_size, classes; /* image_size: the largest one, if sizes vary */
     struct loader_size {
         int64_t step; /* global step from which on images have this size */

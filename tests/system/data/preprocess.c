@@ -25,7 +25,7 @@ static void preprocess_make_plan(char **argv, const struct jpeg_info *info,
     int size = atoi(argv[3]);
 
     if (strcmp(argv[4], "eval") == 0) {
-        augment_plan_eval(family, info->width, info->height, size, plan);
+        augment_plan_eval(family, info->width, info->height, size, 0, plan);
         return;
     }
     struct rng r = rng_stream(1, 0, atoi(argv[4]), RNG_AUGMENT);

@@ -1038,6 +1038,9 @@ Test(job_spec, invalid_eval_sizes_and_averages_are_refused)
     model_refused("}, 'eval': {'image_size': 31", "", "/eval/image_size", "at least 32");
     model_refused("'arch': 'cnn'}, 'eval': {'image_size': 32", "", "/eval/image_size",
                   "model.image_size with arch");
+    model_refused("}, 'eval': {'image_size': 256, 'resize': 240", "", "/eval/resize", "smaller");
+    model_refused("}, 'eval': {'resize': 223", "", "/eval/resize", "smaller");
+    model_refused("'arch': 'cnn'}, 'eval': {'resize': 32", "", "/eval/resize", "whole");
     model_refused("}, 'ema': {'decay': 1", "", "/ema/decay", "below 1");
     model_refused("}, 'ema': {'decay': 0.9, 'half_life': 100", "", "/ema/half_life",
                   "must be 0 with ema.decay");

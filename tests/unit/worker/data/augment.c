@@ -153,7 +153,7 @@ static void check_family(enum job_preprocess family, double most)
         for (int channels = 1; channels <= 4; channels += channels == 1 ? 2 : 1) {
             int width = sizes[i][0], height = sizes[i][1], size = sizes[i][2];
             struct jpeg_pixels p = random_pixels(width, height, channels, (int64_t)i);
-            augment_plan_eval(family, width, height, size, &plan);
+            augment_plan_eval(family, width, height, size, 0, &plan);
             compare_pixels(family, &p, &plan, size, most);
             for (int k = 0; k < 5; k++) {
                 struct rng r = rng_stream(1, 0, k, RNG_AUGMENT);
@@ -184,16 +184,23 @@ Test(augment, mlperf_equals_its_plain_twin)
 Test(augment, evaluation_crops_are_the_recipes)
 {
     struct augment_plan p;
-    augment_plan_eval(TPU, 500, 375, 224, &p);
+    augment_plan_eval(TPU, 500, 375, 224, 0, &p);
     cr_expect(p.box.width == 328 && p.box.height == 328 && p.box.x == 86 && p.box.y == 24);
-    augment_plan_eval(TPU, 28, 28, 32, &p);
+    augment_plan_eval(TPU, 28, 28, 32, 0, &p);
     cr_expect(p.box.width == 24 && p.box.x == 2 && p.box.y == 2 && !p.flip);
-    augment_plan_eval(MLPERF, 500, 375, 224, &p);
+    augment_plan_eval(MLPERF, 500, 375, 224, 0, &p);
     cr_expect(p.resized_height == 256 && p.resized_width == 341 && p.left == 58 && p.top == 16);
-    augment_plan_eval(TORCHVISION, 500, 375, 224, &p);
+    augment_plan_eval(TORCHVISION, 500, 375, 224, 0, &p);
     cr_expect(p.resized_height == 256 && p.resized_width == 341 && p.left == 58 && p.top == 16);
-    augment_plan_eval(TORCHVISION, 28, 28, 32, &p);
+    augment_plan_eval(TORCHVISION, 28, 28, 32, 0, &p);
     cr_expect(p.resized_height == 37 && p.resized_width == 37 && p.left == 2 && p.top == 2);
+    /* timm's and torchvision's for networks that were trained at 176 */
+    augment_plan_eval(TORCHVISION, 500, 375, 224, 232, &p);
+    cr_expect(p.resized_height == 232 && p.resized_width == 309 && p.left == 42 && p.top == 4);
+    augment_plan_eval(MLPERF, 500, 375, 224, 232, &p);
+    cr_expect(p.resized_height == 232 && p.resized_width == 309 && p.left == 42 && p.top == 4);
+    augment_plan_eval(TPU, 500, 400, 224, 256, &p);
+    cr_expect(p.box.width == 350 && p.box.height == 350 && p.box.x == 75 && p.box.y == 25);
 }
 
 static void check_crop(enum job_preprocess family, int width, int height,
@@ -250,7 +257,7 @@ Test(augment, impossible_crops_fall_back)
     augment_plan_train(TORCHVISION, both, 10, 4000, 32, &r, &p);
     cr_expect(p.box.width == 10 && p.box.height == 13);
     augment_plan_train(TPU, both, 4000, 10, 32, &r, &p);
-    augment_plan_eval(TPU, 4000, 10, 32, &eval);
+    augment_plan_eval(TPU, 4000, 10, 32, 0, &eval);
     cr_expect_arr_eq(&p.box, &eval.box, sizeof p.box);
     augment_plan_train(MLPERF, both, 4000, 10, 32, &r, &p);
     cr_expect(p.box.width == 4000 && p.box.height == 10);
@@ -269,7 +276,7 @@ Test(augment, parts_are_switched_by_themselves)
         for (int i = 0; i < 50; i++) {
             struct augment_plan all, part, eval;
             struct rng r = rng_stream(1, 0, i, RNG_AUGMENT), again;
-            augment_plan_eval(family, 500, 375, 224, &eval);
+            augment_plan_eval(family, 500, 375, 224, 0, &eval);
             again = r;
             augment_plan_train(family, both, 500, 375, 224, &again, &all);
             for (int k = 0; k < 3; k++) {
@@ -295,7 +302,7 @@ Test(augment, flip_mirrors)
     float plain[16 * 16 * 3], mirrored[16 * 16 * 3];
     for (int family = 0; family < 2; family++) {
         enum job_preprocess f = family ? TPU : TORCHVISION;
-        augment_plan_eval(f, 20, 20, 16, &plan);
+        augment_plan_eval(f, 20, 20, 16, 0, &plan);
         apply_plan(&a, f, &plan, &in, 16, plain);
         plan.flip = true;
         apply_plan(&a, f, &plan, &in, 16, mirrored);
@@ -384,7 +391,7 @@ Test(augment, whole_takes_an_image_of_the_networks_size_as_it_is)
         if (train)
             augment_plan_train(JOB_PREPROCESS_WHOLE, parts, 28, 28, 28, &r, &plan);
         else
-            augment_plan_eval(JOB_PREPROCESS_WHOLE, 28, 28, 28, &plan);
+            augment_plan_eval(JOB_PREPROCESS_WHOLE, 28, 28, 28, 0, &plan);
         cr_assert_eq(augment_prepare(&a, JOB_PREPROCESS_WHOLE, &plan, 28, &needed, &e), 0);
         cr_assert(needed.width == 28 && needed.height == 28 && !needed.halved);
         all.grey = !train;
