@@ -175,7 +175,7 @@ static void update_refine_lars(struct optim_rule *r, const struct job_optimizer_
 static const struct optim_kernel optim_lars = {true, update_refine_lars, update_lars};
 
 /* ---- optimisers with a rate per weight, as in PyTorch (torch.optim, 1.13): one pass over the
- * weights for all of them. Formulas: common/job/recipe/optimizers.c */
+ * weights for all of them; g includes the decay */
 
 struct lanes {
     vec w, g;
@@ -240,7 +240,7 @@ update_adaptive(const struct optim_rule *r, step_lanes *step, float *w, float *c
     return sum;
 }
 
-/* ---- Adam, AdamW: the mean, the mean of squares */
+/* ---- Adam (arXiv:1412.6980), AdamW (arXiv:1711.05101): the mean, the mean of squares */
 
 static inline void update_step_adam(const struct optim_rule *r, struct lanes *l)
 {
@@ -280,7 +280,8 @@ static void update_refine_adamw(struct optim_rule *r, const struct job_optimizer
 static const struct optim_kernel optim_adam = {false, update_refine_adam, update_adam};
 static const struct optim_kernel optim_adamw = {false, update_refine_adamw, update_adam};
 
-/* ---- RMSProp: the mean of squares; centered, the mean; with momentum, the velocity */
+/* ---- RMSProp (Hinton; centered: Graves 2013): the mean of squares; centered, the mean; with
+ * momentum, the velocity */
 
 static inline void update_step_rmsprop(const struct optim_rule *r, struct lanes *l, bool centered,
                                        bool momentum)
@@ -343,7 +344,7 @@ static void update_refine_rmsprop(struct optim_rule *r, const struct job_optimiz
 
 static const struct optim_kernel optim_rmsprop = {false, update_refine_rmsprop, update_rmsprop};
 
-/* ---- Adagrad: the sum of squares */
+/* ---- Adagrad (Duchi et al. 2011): the sum of squares */
 
 static inline void update_step_adagrad(const struct optim_rule *r, struct lanes *l)
 {
@@ -365,7 +366,7 @@ static void update_refine_adagrad(struct optim_rule *r, const struct job_optimiz
 
 static const struct optim_kernel optim_adagrad = {false, update_refine_adagrad, update_adagrad};
 
-/* ---- Adadelta: the mean of squares, and that of the steps */
+/* ---- Adadelta (arXiv:1212.5701): the mean of squares, and that of the steps */
 
 static inline void update_step_adadelta(const struct optim_rule *r, struct lanes *l)
 {

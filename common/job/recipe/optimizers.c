@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define PYTORCH        "PyTorch's torch.optim"
 #define MOMENTUM_STATE "momentum"
 
 /* Default rates are Cray's table of usual initial rates (Scaling Deep Learning, ALCF 2018, after
@@ -11,52 +10,22 @@
  * (optimizer_states_of). */
 /* clang-format off */
 static const struct optimizer_kind kinds[] = {
-    [JOB_OPTIMIZER_SGD] = {
-        .name = "sgd", .keys = " momentum nesterov momentum_correction ", .states = {MOMENTUM_STATE},
-        .formula = "v = momentum v + g + decay w; w -= lr v",
-        .source = "Goyal et al. 2017, eq. 9; " PYTORCH},
-    [JOB_OPTIMIZER_SGDW] = {
-        .name = "sgdw", .keys = " momentum nesterov ", .states = {MOMENTUM_STATE},
-        .formula = "v = momentum v + g; w = (1 - decay lr / peak) w - lr v",
-        .source = "Loshchilov and Hutter 2019 (arXiv:1711.05101); DecoupledSGDW of MosaicML's Composer",
+    [JOB_OPTIMIZER_SGD] = {.name = "sgd", .keys = " momentum nesterov momentum_correction ", .states = {MOMENTUM_STATE}},
+    [JOB_OPTIMIZER_SGDW] = {.name = "sgdw", .keys = " momentum nesterov ", .states = {MOMENTUM_STATE},
         .defaults = {{"/optimizer/weight_decay", "5e-4"}}},
-    [JOB_OPTIMIZER_LARS] = {
-        .name = "lars", .spares_biases = true, .keys = " momentum nesterov momentum_correction lars_eta ",
-        .states = {MOMENTUM_STATE},
-        .formula = "trust = eta |w| / (|g| + decay |w|); m = momentum m + lr trust (g + decay w); w -= m",
-        .source = "You et al. 2017 (arXiv:1708.03888); MLPerf reference"},
-    [JOB_OPTIMIZER_ADAM] = {
-        .name = "adam", .adaptive = true, .keys = " beta1 beta2 eps ", .states = {"exp_avg", "exp_avg_sq"},
-        .formula = "g += decay w; m = beta1 m + (1 - beta1) g; v = beta2 v + (1 - beta2) g^2; w -= lr / (1 - beta1^t) "
-                   "m / (sqrt(v / (1 - beta2^t)) + eps)",
-        .source = "Kingma and Ba 2015 (arXiv:1412.6980); " PYTORCH,
+    [JOB_OPTIMIZER_LARS] = {.name = "lars", .spares_biases = true, .keys = " momentum nesterov momentum_correction lars_eta ",
+        .states = {MOMENTUM_STATE}},
+    [JOB_OPTIMIZER_ADAM] = {.name = "adam", .adaptive = true, .keys = " beta1 beta2 eps ", .states = {"exp_avg", "exp_avg_sq"},
         .defaults = {{"/lr/base", "0.001"}, {"/lr/scaling", "\"sqrt\""}, {"/optimizer/weight_decay", "0"}}},
-    [JOB_OPTIMIZER_ADAMW] = {
-        .name = "adamw", .adaptive = true, .keys = " beta1 beta2 eps ", .states = {"exp_avg", "exp_avg_sq"},
-        .formula = "w -= lr decay w; then as adam without decay",
-        .source = "Loshchilov and Hutter 2019 (arXiv:1711.05101); " PYTORCH,
+    [JOB_OPTIMIZER_ADAMW] = {.name = "adamw", .adaptive = true, .keys = " beta1 beta2 eps ", .states = {"exp_avg", "exp_avg_sq"},
         .defaults = {{"/lr/base", "0.001"}, {"/lr/scaling", "\"sqrt\""}, {"/optimizer/weight_decay", "0.01"}}},
-    [JOB_OPTIMIZER_RMSPROP] = {
-        .name = "rmsprop", .adaptive = true, .keys = " alpha eps momentum centered ",
+    [JOB_OPTIMIZER_RMSPROP] = {.name = "rmsprop", .adaptive = true, .keys = " alpha eps momentum centered ",
         .states = {"square_avg", "grad_avg", MOMENTUM_STATE},
-        .formula = "g += decay w; v = alpha v + (1 - alpha) g^2; b = momentum b + g / (sqrt(v) + eps); w -= lr b; "
-                   "centered: v less the square of the gradients' mean",
-        .source = "Hinton's lecture 6e; Graves 2013 (centered); " PYTORCH,
-        .defaults = {{"/lr/base", "0.001"}, {"/lr/scaling", "\"sqrt\""}, {"/optimizer/weight_decay", "0"},
-                     {"/optimizer/momentum", "0"}}},
-    [JOB_OPTIMIZER_ADAGRAD] = {
-        .name = "adagrad", .adaptive = true, .keys = " lr_decay eps ", .states = {"sum"},
-        .formula = "g += decay w; s += g^2; w -= lr / (1 + (t - 1) lr_decay) g / (sqrt(s) + eps)",
-        .source = "Duchi et al. 2011; " PYTORCH,
-        .defaults = {{"/lr/base", "0.01"}, {"/lr/scaling", "\"sqrt\""}, {"/optimizer/weight_decay", "0"},
-                     {"/optimizer/eps", "1e-10"}}},
-    [JOB_OPTIMIZER_ADADELTA] = {
-        .name = "adadelta", .adaptive = true, .keys = " rho eps ", .states = {"square_avg", "acc_delta"},
-        .formula = "g += decay w; v = rho v + (1 - rho) g^2; d = sqrt((u + eps) / (v + eps)) g; "
-                   "u = rho u + (1 - rho) d^2; w -= lr d",
-        .source = "Zeiler 2012 (arXiv:1212.5701); " PYTORCH,
-        .defaults = {{"/lr/base", "1"}, {"/lr/scaling", "\"sqrt\""}, {"/optimizer/weight_decay", "0"},
-                     {"/optimizer/eps", "1e-6"}}},
+        .defaults = {{"/lr/base", "0.001"}, {"/lr/scaling", "\"sqrt\""}, {"/optimizer/weight_decay", "0"}, {"/optimizer/momentum", "0"}}},
+    [JOB_OPTIMIZER_ADAGRAD] = {.name = "adagrad", .adaptive = true, .keys = " lr_decay eps ", .states = {"sum"},
+        .defaults = {{"/lr/base", "0.01"}, {"/lr/scaling", "\"sqrt\""}, {"/optimizer/weight_decay", "0"}, {"/optimizer/eps", "1e-10"}}},
+    [JOB_OPTIMIZER_ADADELTA] = {.name = "adadelta", .adaptive = true, .keys = " rho eps ", .states = {"square_avg", "acc_delta"},
+        .defaults = {{"/lr/base", "1"}, {"/lr/scaling", "\"sqrt\""}, {"/optimizer/weight_decay", "0"}, {"/optimizer/eps", "1e-6"}}},
 };
 /* clang-format on */
 

@@ -10,9 +10,7 @@
 #define OPTIMIZER_DEFAULTS_MAX 6
 
 struct optimizer_kind {
-    const char *name;    /* optimizer.name */
-    const char *formula; /* of an update, for explaining a plan */
-    const char *source;
+    const char *name;   /* optimizer.name */
     bool adaptive;      /* divides by the size of the gradients, so each weight has its own rate */
     bool spares_biases; /* the classifier's bias is treated like gamma and beta (optimizer.decay_bn)
                          */
