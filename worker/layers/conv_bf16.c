@@ -293,7 +293,7 @@ static void conv_bf16_forward_in_place(const struct bf16_grid *g, const struct b
     for (; row < last; row += step) {
         size_t rows = size_min(last - row, step);
         bf16_multiply_rows((struct bf16_rows){
-            .p = {x + row * g->ci, g->ci, s->chunk, chunks, packed},
+            .p = {x + row * g->ci, g->ci, s->chunk, chunks, packed, 0},
             .positions = rows,
             .columns = g->co,
             .panel = chunks * BF16_CHUNK_SIZE,
@@ -534,7 +534,7 @@ static size_t conv_bf16_backward_data_of_phase(const struct bf16_grid *g,
                     ((y0 + g->lead - ty) * g->width + x0 + g->lead - tx) * g->co + i * 32;
     bf16_find_pixels(&place, piece, s->pixel);
     bf16_multiply_rows((struct bf16_rows){
-        .p = {dz, g->co, s->chunk, n, b->packed + chunks * BF16_CHUNK_SIZE},
+        .p = {dz, g->co, s->chunk, n, b->packed + chunks * BF16_CHUNK_SIZE, 0},
         .positions = piece.rows * g->width,
         .columns = g->ci,
         .panel = bf16_panel_chunks(g, CONV_DATA) * BF16_CHUNK_SIZE,
@@ -658,7 +658,7 @@ static void conv_bf16_backward_in_place(const struct bf16_grid *g, const struct 
         for (size_t i = 0; i < chunks; i++)
             s->chunk[i] = 32 * i;
         bf16_multiply_rows((struct bf16_rows){
-            .p = {dz, g->co, s->chunk, chunks, b->packed},
+            .p = {dz, g->co, s->chunk, chunks, b->packed, 0},
             .positions = rows,
             .columns = g->ci,
             .panel = chunks * BF16_CHUNK_SIZE,
