@@ -75,6 +75,10 @@ static const struct job_option options[] = {
           "directory, whose newest complete checkpoint is used; null: random weights.")},
     {"/model/bn_decay", JOB_OPTION_NUMBER, AT(model.bn_decay), DEFAULT("0.95"), RANGE(0, 1), BELOW,
      HELP("Decay of batch norm's running statistics per step (1 - PyTorch's momentum).")},
+    {"/model/blur_pool", JOB_OPTION_BOOLEAN, AT(model.blur_pool), DEFAULT("false"),
+     HELP("Apply a low-pass filter, [1 2 1] x [1 2 1] / 16 with zeros around the image, before each convolution with stride 2 and at least "
+          "16 input channels, and to the maxima of the pooling layer, before they are reduced to every second one (Zhang 2019; Composer's "
+          "BlurPool). It adds no weights. Checkpoints state it, and weights of the other kind are refused.")},
     {"/model/bn_init", CHOICE("ones", "uniform"), AT(model.bn_init), DEFAULT("\"ones\""),
      HELP("Initial weights of batch norm: 1, or random numbers between 0 and 1 (as MosaicML's ResNet recipes; they set "
           "model.zero_init_residual to false, which otherwise decides for the last batch norm of each block).")},

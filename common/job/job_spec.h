@@ -82,6 +82,7 @@ struct job_spec {
         double dropout; /* rate of the dropout before the classifier; 0: off */
         char *init;     /* .safetensors file */
         double bn_decay;
+        bool blur_pool;
         enum job_bn_init bn_init;
         bool zero_init_residual;
         bool winograd;

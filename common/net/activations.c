@@ -30,6 +30,12 @@ static int activations_add_like(struct walk *w, int unit)
     return activations_walk_add(w, network_floats(&w->n->convs[unit]));
 }
 
+static int activations_add_filtered(struct walk *w, int unit)
+{
+    const struct arch_conv *c = &w->n->convs[unit];
+    return activations_walk_add(w, (size_t)(c->in_size * c->in_size * c->in_channels));
+}
+
 static void activations_walk_use(struct walk *w, int buffer)
 {
     if (buffer < 0)
@@ -52,9 +58,15 @@ static void activations_add_units(struct walk *w, bool inference)
 {
     for (int i = 0; i < w->n->conv_count; i++) {
         struct activation_unit *u = &w->a->units[i];
-        *u = (struct activation_unit){activations_add_like(w, i), -1, -1, -1, -1};
+        *u = (struct activation_unit){activations_add_like(w, i), -1, -1, -1, -1, -1, -1, -1};
+        if (w->n->convs[i].blur_size)
+            u->x = activations_add_filtered(w, i);
         if (inference)
             continue;
+        if (u->x >= 0) {
+            u->x_again = activations_add_filtered(w, i);
+            u->g_x = activations_add_filtered(w, i);
+        }
         if (!activations_is_inner(w->n, i)) {
             u->dz = activations_add_like(w, i);
             continue;
@@ -131,6 +143,7 @@ static void activations_add_input(struct walk *w, bool inference)
     struct activations *a = w->a;
     size_t numbers =
         (size_t)n->pooled_size * (size_t)n->pooled_size * (size_t)n->convs[0].out_channels;
+    size_t maxima = n->blurs ? network_floats(&n->convs[0]) : numbers;
 
     bool goes_on = n->blocks[0].downsample <
                    0; /* whether the gradient continues, as in activations_add_gradients */
@@ -144,9 +157,11 @@ static void activations_add_input(struct walk *w, bool inference)
         return;
     }
     a->in = a->in_again = activations_walk_add(w, numbers);
+    a->maxima = n->blurs ? activations_walk_add(w, maxima) : -1;
     if (inference)
         return;
-    a->tap = activations_walk_add(w, (numbers + w->number_bytes - 1) / w->number_bytes);
+    a->g_maxima = n->blurs ? activations_walk_add(w, maxima) : -1;
+    a->tap = activations_walk_add(w, (maxima + w->number_bytes - 1) / w->number_bytes);
     a->g_in = goes_on ? a->blocks[0].g : activations_walk_add(w, numbers);
 }
 
@@ -155,6 +170,11 @@ static void activations_forward_unit(struct walk *w, int unit, int in)
 {
     w->now++;
     activations_walk_use(w, in);
+    if (w->a->units[unit].x >= 0) {
+        activations_walk_use(w, w->a->units[unit].x);
+        w->now++;
+        activations_walk_use(w, w->a->units[unit].x);
+    }
     activations_walk_use(w, w->a->units[unit].z);
     if (w->a->units[unit].y < 0)
         return;
@@ -192,8 +212,11 @@ static void activations_walk_forward(struct walk *w)
     if (w->n->pools) {
         w->now++;
         activations_walk_use(w, a->units[0].y >= 0 ? a->units[0].y : a->units[0].z);
-        activations_walk_use(w, a->in);
         activations_walk_use(w, a->tap);
+        activations_walk_use(w, a->maxima);
+        w->now += w->n->blurs;
+        activations_walk_use(w, a->maxima);
+        activations_walk_use(w, a->in);
     }
     for (int i = 0; i < w->n->block_count; i++)
         in = activations_forward_block(w, i, in);
@@ -226,11 +249,24 @@ static void activations_walk_derive(struct walk *w, int first, int end)
 
 static void activations_backward_unit(struct walk *w, int unit, int g, int x, int dx)
 {
+    const struct activation_unit *u = &w->a->units[unit];
+    bool filters = u->x_again >= 0;
+
     w->now++;
-    activations_walk_use(w, g);
-    activations_walk_use(w, w->a->units[unit].z);
-    activations_walk_use(w, w->a->units[unit].dz);
     activations_walk_use(w, x);
+    if (filters) {
+        activations_walk_use(w, u->x_again);
+        w->now++;
+    }
+    activations_walk_use(w, g);
+    activations_walk_use(w, u->z);
+    activations_walk_use(w, u->dz);
+    activations_walk_use(w, u->x_again);
+    activations_walk_use(w, filters ? u->g_x : dx);
+    if (!filters)
+        return;
+    w->now++;
+    activations_walk_use(w, u->g_x);
     activations_walk_use(w, dx);
 }
 
@@ -270,6 +306,9 @@ static void activations_walk_backward(struct walk *w)
     if (w->n->pools) {
         w->now++;
         activations_walk_use(w, a->g_in);
+        activations_walk_use(w, a->g_maxima);
+        w->now += w->n->blurs;
+        activations_walk_use(w, a->g_maxima);
         activations_walk_use(w, a->tap);
         activations_walk_use(w, a->units[0].z);
         activations_walk_use(w, a->units[0].g);
@@ -290,7 +329,7 @@ void activations_plan(const struct network *network, bool inference, size_t numb
     struct walk w = {.n = network, .a = out, .number_bytes = number_bytes};
 
     out->count = 0;
-    out->tap = out->g_in = -1;
+    out->tap = out->g_in = out->maxima = out->g_maxima = -1;
     for (int i = 0; i < network->block_count; i++)
         out->blocks[i] = (struct activation_block){-1, -1, -1, -1};
     activations_add_units(&w, inference);

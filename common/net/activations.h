@@ -35,8 +35,9 @@ struct activation_unit {
     int z;
     int y; /* in forward; unused for the last unit of a block and for down-sampling units */
     int y_again;
-    int g;  /* gradient of y, then of z */
-    int dz; /* gradient of z if g must be preserved */
+    int g;               /* gradient of y, then of z */
+    int dz;              /* gradient of z if g must be preserved */
+    int x, x_again, g_x; /* of model.blur_pool: the filtered input, and its gradient */
 };
 
 struct activation_block {
@@ -54,6 +55,7 @@ struct activations {
     struct activation_block blocks[NETWORK_BLOCKS];
     int in, in_again, g_in; /* of the first block: the pooled input, or the stem's y */
     int tap;                /* positions of the maxima in the pooling, a byte for each number */
+    int maxima, g_maxima;   /* before the low-pass filter of the pooling */
     size_t numbers;         /* total per image */
 };
 

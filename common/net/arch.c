@@ -21,6 +21,8 @@ static const struct arch archs[] = {
 
 enum { CNN_FILTERS = 32, CNN_KERNEL = 5, CNN_HIDDEN = 1024 };
 
+enum { BLURRED_CHANNELS = 16 /* at least, as in Composer */, BLUR_TAPS = 9 };
+
 static const struct {
     const char *pointer, *value;
 } cnn_defaults[] = {
@@ -31,8 +33,9 @@ static const struct {
     {"/data/augment",     "false"    },
 };
 
-static const char *const residual_keys[] = {"/model/stem", "/model/bn_decay", "/model/bn_init",
-                                            "/model/zero_init_residual", "/model/winograd"};
+static const char *const residual_keys[] = {
+    "/model/stem",    "/model/bn_decay",           "/model/blur_pool",
+    "/model/bn_init", "/model/zero_init_residual", "/model/winograd"};
 
 #define ARCH_COUNT (sizeof archs / sizeof archs[0])
 
@@ -74,6 +77,7 @@ struct arch_shape arch_shape_of(const struct job_spec *spec)
         .stem = spec->model.stem,
         .width = spec->model.width,
         .classes = (int)spec->model.classes,
+        .blur_pool = spec->model.blur_pool,
         .image_size =
             (int)(spec->mode == JOB_MODE_EVAL ? job_spec_eval_size(spec) : spec->model.image_size)};
 }
@@ -118,9 +122,11 @@ struct walk {
     void *context;
     int convs;
     int channels, size; /* of the input of the next convolution */
+    bool blur_pool;
 };
 
-/* Visits a convolution with input channels x size x size. Returns the size of its output. */
+/* Visits a convolution with input channels x size x size. Returns the size of its output. A 1x1
+ * reads every second pixel only, so its filter makes no others. */
 static int arch_visit_conv(struct walk *w, const char *name, const char *bn_name, int in, int out,
                            int kernel, int stride, int groups, int size)
 {
@@ -133,6 +139,12 @@ static int arch_visit_conv(struct walk *w, const char *name, const char *bn_name
                              .in_size = size};
 
     conv.out_size = (size + 2 * conv.padding - kernel) / stride + 1;
+    if (w->blur_pool && stride > 1 && in >= BLURRED_CHANNELS) {
+        conv.blur_size = size;
+        conv.blur_stride = kernel == 1 ? stride : 1;
+        conv.stride /= conv.blur_stride;
+        conv.in_size = kernel == 1 ? conv.out_size : size;
+    }
     snprintf(conv.name, sizeof conv.name, "%s", name);
     snprintf(conv.bn_name, sizeof conv.bn_name, "%s", bn_name);
     w->convs++;
@@ -210,7 +222,7 @@ static void arch_visit_cnn(struct walk *w, const struct arch_shape *shape)
 int arch_each_conv(const struct arch_shape *shape,
                    void (*visit)(const struct arch_conv *conv, void *context), void *context)
 {
-    struct walk w = {.visit = visit, .context = context};
+    struct walk w = {.visit = visit, .context = context, .blur_pool = shape->blur_pool};
 
     if (shape->arch->family == ARCH_CNN)
         arch_visit_cnn(&w, shape);
@@ -260,6 +272,8 @@ int64_t arch_parameters(const struct arch_shape *shape)
 static void arch_add_macs(const struct arch_conv *conv, void *context)
 {
     *(double *)context += arch_weights_of(conv) * conv->out_size * conv->out_size;
+    if (conv->blur_size)
+        *(double *)context += (double)BLUR_TAPS * conv->in_channels * conv->in_size * conv->in_size;
 }
 
 double arch_forward_macs(const struct arch_shape *shape)
@@ -270,6 +284,11 @@ double arch_forward_macs(const struct arch_shape *shape)
     for (int i = arch_linears(shape, linears) - 1; i >= 0; i--)
         sum += (double)linears[i].in * linears[i].out;
     arch_each_conv(shape, arch_add_macs, &sum);
+    if (shape->blur_pool && shape->arch->family == ARCH_RESIDUAL &&
+        shape->stem == JOB_STEM_IMAGENET) {
+        double pooled = ((shape->image_size + 1) / 2 + 1) / 2;
+        sum += BLUR_TAPS * 64 * pooled * pooled;
+    }
     return sum;
 }
 

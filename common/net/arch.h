@@ -37,6 +37,7 @@ struct arch_shape {
     enum job_stem stem;
     double width; /* model.width; 0 means 1 */
     int classes, image_size;
+    bool blur_pool;
 };
 
 const struct arch *arch_find(const char *name); /* NULL: no such architecture */
@@ -66,6 +67,8 @@ struct arch_conv {
         bn_name[48]; /* "layer1.0.bn2", "layer1.0.downsample.1", "bn1"; "": it has a bias instead */
     int in_channels, out_channels, kernel, stride, padding, groups;
     int in_size, out_size; /* height and width */
+    int blur_size;   /* height and width before the low-pass filter of model.blur_pool; 0: none */
+    int blur_stride; /* of this filter; in_size is the size after it */
 };
 
 /* Visits all convolutions in forward order (downsample last in its block). Returns their number. */

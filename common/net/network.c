@@ -44,6 +44,7 @@ void network_make(const struct arch_shape *shape, struct network *out)
     arch_each_conv(shape, network_add_conv, out);
     network_group_blocks(out);
     out->pools = shape->stem == JOB_STEM_IMAGENET;
+    out->blurs = out->pools && shape->blur_pool;
     out->pooled_size = out->convs[out->blocks[0].first].in_size;
 }
 

@@ -18,6 +18,7 @@ struct network_block {
 struct network {
     int conv_count, block_count;
     bool pools;      /* the stem has the max-pooling of ImageNet networks: 3x3, stride 2 */
+    bool blurs;      /* it has a low-pass filter: 3x3 and stride 1, then the filter with stride 2 */
     int pooled_size; /* height and width after the stem */
     struct arch_conv convs[NETWORK_CONVS];
     struct network_block blocks[NETWORK_BLOCKS];

@@ -22,11 +22,12 @@ char *speed_key(const struct job_spec *spec, int64_t threads, char key[SPEED_KEY
 
     if (spec->model.width != 1)
         snprintf(width, sizeof width, "-w%g", spec->model.width);
-    snprintf(key, SPEED_KEY_BYTES, "%s-%s-%lld-%s-t%lld%s%s%s", spec->model.arch,
+    snprintf(key, SPEED_KEY_BYTES, "%s-%s-%lld-%s-t%lld%s%s%s%s", spec->model.arch,
              spec->model.stem == JOB_STEM_SMALL ? "small" : "imagenet",
              (long long)spec->model.image_size,
              spec->precision == JOB_PRECISION_BF16 ? "bf16" : "fp32", (long long)threads,
-             spec->cluster.smt ? "-smt" : "", spec->model.winograd ? "" : "-direct", width);
+             spec->cluster.smt ? "-smt" : "", spec->model.winograd ? "" : "-direct", width,
+             spec->model.blur_pool ? "-blur" : "");
     return key;
 }
 

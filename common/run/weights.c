@@ -180,11 +180,14 @@ static bool weights_is_wanted(const struct safetensors_tensor *wanted, size_t co
 }
 
 int weights_compare(const struct safetensors *file, const struct safetensors_tensor *wanted,
-                    size_t count, const char *path, const char *arch, struct problems *rest,
-                    struct error *e)
+                    size_t count, const char *path, const char *arch, bool blur_pool,
+                    struct problems *rest, struct error *e)
 {
     struct complaint c = {.rest = rest};
+    const char *blurred = safetensors_metadata(file, WEIGHTS_BLUR_POOL);
 
+    if (blurred && (strcmp(blurred, "true") == 0) != blur_pool)
+        complain(&c, "they were trained with model.blur_pool %.8s", blurred);
     for (size_t i = 0; i < count; i++)
         weights_check_tensor(file, &wanted[i], &c);
     for (size_t i = 0; i < safetensors_tensors(file); i++)
@@ -262,7 +265,8 @@ static int weights_check_file(const struct job_spec *spec, struct problems *rest
     if (status)
         return status;
     weights_list_network(&l, spec);
-    status = weights_compare(file, l.tensors, l.count, path, spec->model.arch, rest, e);
+    status = weights_compare(file, l.tensors, l.count, path, spec->model.arch,
+                             spec->model.blur_pool, rest, e);
     free(l.tensors);
     free(l.names);
     safetensors_close(file);

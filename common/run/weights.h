@@ -15,9 +15,12 @@
  * Sets *out as safetensors_open does. Returns ERR_INVALID or an error of open_beneath_file. */
 int weights_open(const char *init, char path[PATH_MAX], struct safetensors **out, struct error *e);
 
+/* Metadata of the file, which its tensors do not show: "true" or "false"; absent: not known */
+#define WEIGHTS_BLUR_POOL "blur_pool"
+
 int weights_compare(const struct safetensors *file, const struct safetensors_tensor *wanted,
-                    size_t count, const char *path, const char *arch, struct problems *rest,
-                    struct error *e);
+                    size_t count, const char *path, const char *arch, bool blur_pool,
+                    struct problems *rest, struct error *e);
 
 /* Compares the file for spec->model.init, if set, with the job's network and adds mismatches to
  * problems. elsewhere: ignore a missing file, as the job may run on other machines. */

@@ -18,7 +18,7 @@
 struct options {
     struct arch arch;
     int image_size, batch, threads, steps, classes;
-    bool small_stem, json, eval, direct, bf16;
+    bool blur, small_stem, json, eval, direct, bf16;
     double width; /* of the channels within a block; 0: as the network has them */
     int winograd; /* 2 or 4: of all layers that take it; 0: what was measured to be best */
     bool cpu;     /* time by this process's processor time: on a machine that others use too; of one
@@ -53,15 +53,16 @@ static int parse(int argc, char **argv, struct options *o)
         {"steps",               required_argument, NULL, 'n'},
         {"classes",            required_argument, NULL, 'c'},
         {"small-stem",              no_argument, NULL, 'm'},
-        {"json",                  no_argument, NULL, 'j'},
-        {"eval",              no_argument, NULL, 'e'},
-        {"no-winograd",               no_argument, NULL, 'w'},
-        {"bf16",            no_argument, NULL, 'h'},
-        {"winograd",              required_argument, NULL, 'W'},
-        {"cpu-time",                  no_argument, NULL, 'p'},
-        {"width",required_argument, NULL, 'd'},
-        {"stages",               required_argument, NULL, 'g'},
-        {0      },
+        {"blur",                  no_argument, NULL, 'B'},
+        {"json",              no_argument, NULL, 'j'},
+        {"eval",               no_argument, NULL, 'e'},
+        {"no-winograd",            no_argument, NULL, 'w'},
+        {"bf16",              no_argument, NULL, 'h'},
+        {"winograd",                  required_argument, NULL, 'W'},
+        {"cpu-time",no_argument, NULL, 'p'},
+        {"width",               required_argument, NULL, 'd'},
+        {"stages",       required_argument, NULL, 'g'},
+        {0             },
     };
     int c, stages = 4;
     while ((c = getopt_long(argc, argv, "", options, NULL)) != -1)
@@ -87,6 +88,9 @@ static int parse(int argc, char **argv, struct options *o)
             break;
         case 'm':
             o->small_stem = true;
+            break;
+        case 'B':
+            o->blur = true;
             break;
         case 'j':
             o->json = true;
@@ -225,7 +229,8 @@ int main(int argc, char **argv)
         fprintf(
             stderr,
             "usage: engine_step [--arch A] [--image-size S] [--batch B] [--threads T] [--steps N]\n"
-            "                   [--classes K] [--small-stem] [--eval] [--json] [--cpu-time]\n"
+            "                   [--classes K] [--small-stem] [--blur] [--eval] [--json] "
+            "[--cpu-time]\n"
             "                   [--no-winograd | --winograd 2|4] [--bf16] [--width W]\n"
             "                   [--stages 1|2|3|4]\n");
         return 2;
@@ -237,6 +242,7 @@ int main(int argc, char **argv)
                              .image_size = o.image_size,
                              .batch = o.batch,
                              .inference = o.eval,
+                             .blur_pool = o.blur,
                              .threads = o.threads,
                              .bn_momentum = 0.1,
                              .precision = o.bf16 ? JOB_PRECISION_BF16 : JOB_PRECISION_FP32,

@@ -22,7 +22,7 @@ MAY_BE = 1.2
 SAME = 0.02
 CASES = [
     ("resnet18:0.5", "imagenet", 64, 8), ("resnet50", "imagenet", 64, 8), ("resnet50", "small", 32, 4),
-    ("resnext50_32x4d", "imagenet", 64, 8),
+    ("resnext50_32x4d", "imagenet", 64, 8), ("resnet50:0.5+blur", "imagenet", 64, 8),
 ]
 WIDE = [("resnet18", "imagenet", 64, 8)]  # by make check-long
 # The engine's precision, and how it then computes its 3x3 convolutions of stride 1.
@@ -50,7 +50,8 @@ class RoundedConv(torch.autograd.Function):
 def by_float(model):
     for conv in model.modules():
         if isinstance(conv, torch.nn.Conv2d):
-            conv.forward = lambda x, c=conv: RoundedConv.apply(x, c.weight, c.stride, c.padding, c.groups)
+            before = (lambda x: compare.blur(x, 1)) if isinstance(conv, compare.BlurConv2d) else (lambda x: x)
+            conv.forward = lambda x, c=conv, before=before: RoundedConv.apply(before(x), c.weight, c.stride, c.padding, c.groups)
     return model
 
 

@@ -144,6 +144,32 @@ def train(driver, what, arch, batch, steps, threads, letters):
 BASIC = ("resnet18", "resnet34")
 
 
+def blur(x, stride):
+    """Composer's blur_2d: its default filter, depthwise, with zeros around the image."""
+    taps = torch.tensor([1.0, 2.0, 1.0], dtype=x.dtype)
+    weight = (taps[:, None] * taps / 16).expand(x.shape[1], 1, 3, 3)
+    return torch.nn.functional.conv2d(x, weight, stride=stride, padding=1, groups=x.shape[1])
+
+
+class BlurConv2d(torch.nn.Conv2d):
+    def forward(self, x):
+        return super().forward(blur(x, 1))
+
+
+class BlurMaxPool2d(torch.nn.Module):
+    def forward(self, x):
+        return blur(torch.nn.functional.max_pool2d(x, 3, 1, 1), 2)
+
+
+def add_blur_pool(model):
+    """Composer's apply_blurpool."""
+    for module in model.modules():
+        if isinstance(module, torch.nn.Conv2d) and max(module.stride) > 1 and module.in_channels >= 16:
+            module.__class__ = BlurConv2d
+    if isinstance(model.maxpool, torch.nn.MaxPool2d):
+        model.maxpool = BlurMaxPool2d()
+
+
 def widen(model, width):
     """torchvision has no width_per_group for basic blocks: here it is the channels between their two convolutions."""
     for block in model.modules():
@@ -174,6 +200,7 @@ class Cnn(torch.nn.Module):
 def network(name, stem, classes):
     """torchvision's, and what it does not have: the paper's strides, a ResNeXt, the small stem, widths, cnn."""
     resnet = torchvision.models.resnet
+    name, blurs, _ = name.partition("+blur")
     name, _, width = name.partition(":")
     if name == "cnn":
         return Cnn(classes)
@@ -191,6 +218,8 @@ def network(name, stem, classes):
     if stem == "small":
         model.conv1 = torch.nn.Conv2d(3, 64, kernel_size=3, stride=1, padding=1, bias=False)
         model.maxpool = torch.nn.Identity()
+    if blurs:
+        add_blur_pool(model)
     return model
 
 
@@ -304,18 +333,20 @@ TRAININGS = [
     ("binary cross entropy, label smoothing and mixup", "resnet18:0.125", 16, 3, 1, "esm"),
     ("without Winograd: Nesterov, label smoothing and mixup", "resnet18:0.125", 16, 3, 1, "xnsm"),
     ("convolutions by OpenBLAS", "resnet18", 16, 3, 1, "b"),
+    ("binary cross entropy and label smoothing", "resnet18:0.125+blur", 16, 3, 2, "es"),
 ]
 # Network, stem, image size, batch: the last stage has 16 values a channel. What others show at full width, or its layers, is narrow.
 FAMILY = [
     ("resnet18", "imagenet", 64, 4), ("resnet34:0.25", "imagenet", 64, 4), ("resnet50v1:0.25", "imagenet", 64, 4), ("resnet18", "small", 32, 4),
     ("resnet50:0.25", "small", 32, 4), ("resnext50_32x4d", "imagenet", 64, 4), ("resnet50:0.375", "small", 32, 4),
-    ("resnet18:1.5", "small", 32, 4),
+    ("resnet18:1.5", "small", 32, 4), ("resnet50:0.25+blur", "imagenet", 88, 4), ("resnet18:0.5+blur", "imagenet", 64, 4),
+    ("resnet50v1:0.25+blur", "small", 40, 4),
 ]
 # Made of the same layers, but more or wider ones: the paper's first, in torch's double and the others by make check-long.
 LARGE = [
     ("resnext101_32x4d", "imagenet", 64, 4), ("resnet34", "imagenet", 64, 4), ("resnet50v1", "imagenet", 64, 4), ("resnet50", "small", 32, 4),
     ("resnet101", "imagenet", 64, 4), ("resnet152", "imagenet", 64, 4), ("resnext101_32x8d", "imagenet", 64, 4),
-    ("resnet50:1.5", "imagenet", 64, 4),
+    ("resnet50:1.5", "imagenet", 64, 4), ("resnext50_32x4d+blur", "imagenet", 64, 4), ("resnet50+blur", "imagenet", 88, 4),
 ]
 # What, batch, steps, threads, engine_driver's letters.
 CNN = [

@@ -13,7 +13,7 @@
  *   engine_driver calm ARCH STEM S N [PRECISION] FOLDER
  *       the first of the two alone. PRECISION: bf16, or bf16-direct, without Winograd
  *
- * ARCH may have a width behind a colon: resnet50:2. batches holds the images (steps, n, channels,
+ * ARCH may have a width behind a colon, and +blur: resnet50:2+blur. batches holds the images (steps, n, channels,
  * s, s as torch wants them) and labels that were used.
  */
 #include <math.h>
@@ -108,7 +108,8 @@ static void choose_arch(const char *word, struct model_config *c)
 {
     char name[64];
 
-    snprintf(name, sizeof name, "%.*s", (int)strcspn(word, ":"), word);
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(word, ":+"), word);
+    c->blur_pool = strstr(word, "+blur") != NULL;
     c->arch = arch_find(name);
     c->width = strchr(word, ':') ? atof(strchr(word, ':') + 1) : 1;
     if (!c->arch) {

@@ -43,6 +43,30 @@ void pool_max_backward_reference(const struct window *w, const float *dy, const 
         dx[under(w, i, tap[i])] += dy[i];
 }
 
+static const double blur[9] = {1 / 16., 2 / 16., 1 / 16., 2 / 16., 4 / 16.,
+                               2 / 16., 1 / 16., 2 / 16., 1 / 16.};
+
+void pool_blur_reference(const struct window *w, const float *x, int n, float *y)
+{
+    size_t count = (size_t)n * (size_t)w->out * (size_t)w->out * (size_t)w->channels;
+    for (size_t i = 0; i < count; i++) {
+        double sum = 0;
+        for (int t = 0; t < 9; t++)
+            sum += under(w, i, t) < 0 ? 0 : blur[t] * x[under(w, i, t)];
+        y[i] = (float)sum;
+    }
+}
+
+void pool_blur_backward_reference(const struct window *w, const float *dy, int n, float *dx)
+{
+    size_t c = (size_t)w->channels;
+    memset(dx, 0, (size_t)n * (size_t)w->in * (size_t)w->in * c * sizeof *dx);
+    for (size_t i = 0; i < (size_t)n * (size_t)w->out * (size_t)w->out * c; i++)
+        for (int t = 0; t < 9; t++)
+            if (under(w, i, t) >= 0)
+                dx[under(w, i, t)] += (float)(blur[t] * dy[i]);
+}
+
 void pool_average_reference(const float *x, int n, int pixels, int c, float *y)
 {
     for (int i = 0; i < n; i++)

@@ -42,6 +42,8 @@ void col2im_reference(const struct window *w, const float *col, size_t row0, siz
 void pool_max_reference(const struct window *w, const float *x, int n, float *y, uint8_t *tap);
 void pool_max_backward_reference(const struct window *w, const float *dy, const uint8_t *tap, int n,
                                  float *dx);
+void pool_blur_reference(const struct window *w, const float *x, int n, float *y);
+void pool_blur_backward_reference(const struct window *w, const float *dy, int n, float *dx);
 void pool_average_reference(const float *x, int n, int pixels, int c, float *y);
 
 double softmax_loss_reference(enum job_loss kind, const double *logits, int32_t label, int classes,

@@ -16,8 +16,58 @@ struct forward_pass {
     const void *in;              /* images for the first unit */
     const struct unit *shortcut; /* the downsample unit, or NULL */
     const void *identity;        /* rows to add, or NULL */
+    const struct window *window; /* of pooling and filters */
     void *out;
 };
+
+/* ---- pooling, and the low-pass filters of model.blur_pool */
+
+static void forward_window_piece(const struct parallel_piece *piece, void *context)
+{
+    const struct forward_pass *p = context;
+    const struct model *m = p->m;
+    size_t pixels = (size_t)(m->n * p->window->out * p->window->out);
+    struct parallel_range mine = parallel_range(pixels, parallel_piece_share(piece));
+
+    if (p->window == &m->layout->pool)
+        m->ops->pool_max(p->window, p->in, mine.first, mine.end, p->out,
+                         m->evaluating ? NULL : m->layout->tap);
+    else
+        m->ops->pool_blur(p->window, false, p->in, mine.first, mine.end, false, p->out);
+}
+
+static void forward_window(struct parallel_share share, void *context)
+{
+    const struct forward_pass *p = context;
+    size_t lines = p->m->ops->shares_rows ? 0 : (size_t)(p->m->n * p->window->out);
+
+    parallel_take(share, lines / (size_t)share.parts, forward_window_piece, context);
+}
+
+/* Returns out. */
+static const void *forward_run_window(struct model *m, const struct window *w, const void *in,
+                                      void *out)
+{
+    struct forward_pass p = {.m = m, .in = in, .out = out, .window = w};
+    bool maxima = w == &m->layout->pool;
+    double span = trace_begin();
+
+    parallel_team(m->config.threads, forward_window, &p);
+    traffic_end_layer(m, span, model_trace_category(m), maxima ? "maxpool" : "blur",
+                      maxima ? 0 : unit_blur_flops(w, m->n),
+                      maxima ? traffic_of_max_pool(m, w) : traffic_of_blur(m, w));
+    return out;
+}
+
+static const void *forward_run_pool(struct model *m, const void *y)
+{
+    struct layout *l = m->layout;
+
+    if (!l->pool_blur.stride)
+        return forward_run_window(m, &l->pool, y, l->in);
+    y = forward_run_window(m, &l->pool, y, l->maxima);
+    return forward_run_window(m, &l->pool_blur, y, l->in);
+}
 
 static bool forward_adds(const struct forward_pass *p)
 {
@@ -94,7 +144,7 @@ static void forward_convolve(struct parallel_share share, void *context)
     struct forward_pass *p = context;
     conv_rows *done = forward_rows_done(p);
 
-    p->m->ops->forward(p->m, p->u, p->in, share, done, p);
+    p->m->ops->forward(p->m, p->u, p->u->blur.stride ? p->u->x : p->in, share, done, p);
     if (done != forward_take_sums)
         return;
     parallel_barrier(share);
@@ -105,8 +155,10 @@ static void forward_run_unit(struct forward_pass *p)
 {
     struct model *m = p->m;
     struct unit *u = p->u;
-    double span = trace_begin();
 
+    if (u->blur.stride)
+        forward_run_window(m, &u->blur, p->in, u->x);
+    double span = trace_begin();
     if (m->evaluating || m->config.frozen_bn)
         unit_use_running_statistics(m, u);
     parallel_team(m->config.threads, forward_convolve, p);
@@ -165,35 +217,6 @@ static const void *forward_run_block(struct model *m, const struct block *b, con
     if (!p.shortcut)
         p.identity = in;
     return forward_run_normalised(&p, b->out);
-}
-
-static void forward_pool_piece(const struct parallel_piece *piece, void *context)
-{
-    const struct forward_pass *p = context;
-    struct model *m = p->m;
-    size_t pixels = (size_t)(m->n * m->layout->pool.out * m->layout->pool.out);
-    struct parallel_range mine = parallel_range(pixels, parallel_piece_share(piece));
-
-    m->ops->pool_max(&m->layout->pool, p->in, mine.first, mine.end, p->out,
-                     m->evaluating ? NULL : m->layout->tap);
-}
-
-static void forward_pool(struct parallel_share share, void *context)
-{
-    const struct forward_pass *p = context;
-    size_t lines = p->m->ops->shares_rows ? 0 : (size_t)(p->m->n * p->m->layout->pool.out);
-
-    parallel_take(share, lines / (size_t)share.parts, forward_pool_piece, context);
-}
-
-static const void *forward_run_pool(struct model *m, const void *y)
-{
-    struct forward_pass p = {.m = m, .in = y, .out = m->layout->in};
-    double span = trace_begin();
-    parallel_team(m->config.threads, forward_pool, &p);
-    traffic_end_layer(m, span, model_trace_category(m), "maxpool", 0,
-                      traffic_of_max_pool(m, &m->layout->pool));
-    return m->layout->in;
 }
 
 /* The averages (of p->in, if not NULL), dropout, logits; in training losses and probabilities. */
@@ -320,7 +343,8 @@ struct pass {
     void *dz, *dx;            /* dz may share g's memory */
     double scale;             /* of the loss */
     bool add_dx, accumulate;
-    struct target target; /* of dx */
+    struct target target;        /* of dx */
+    const struct window *window; /* of pooling and filters: g is of its output, dx of its input */
 };
 
 static void backward_make_y_again(const struct model *m, const struct unit *u,
@@ -449,7 +473,7 @@ static double backward_unit_bytes(const struct pass *p)
     return bytes + traffic_of_weights(u) * ((p->dx != NULL) + 1 + p->accumulate);
 }
 
-static void backward_run_unit(struct pass *p, const struct announcement *a)
+static void backward_run_unfiltered(struct pass *p, const struct announcement *a)
 {
     double span = trace_begin();
 
@@ -457,6 +481,94 @@ static void backward_run_unit(struct pass *p, const struct announcement *a)
     traffic_end_layer(p->m, span, "backward", p->u->name,
                       unit_flops(p->u, p->m->n) * (p->dx ? 2 : 1), backward_unit_bytes(p));
     model_announce(a, p->u->weight, p->u->grads_end);
+}
+
+/* Rows up to the image's end. */
+static size_t backward_rows_of_image(size_t row, size_t end, size_t pixels)
+{
+    return size_min((row / pixels + 1) * pixels, end) - row;
+}
+
+static void backward_window_piece(const struct parallel_piece *piece, void *context)
+{
+    const struct pass *p = context;
+    struct model *m = p->m;
+    const struct window *w = p->window;
+    size_t c = (size_t)w->channels, in = (size_t)w->in;
+    struct parallel_range lines = parallel_range((size_t)m->n * in, parallel_piece_share(piece));
+
+    for (size_t line = lines.first, count; line < lines.end; line += count) {
+        count = m->ops->shares_rows ? 1 : backward_rows_of_image(line, lines.end, in);
+        struct parallel_block of = {line * in, count * in, 0, c};
+        if (w == &m->layout->pool)
+            m->ops->pool_max_backward(w, p->g, m->layout->tap, line, line + count, p->dx);
+        else
+            m->ops->pool_blur(w, true, p->g, of.row, of.row + of.rows, p->add_dx, p->dx);
+        if (p->target.unit)
+            backward_finish_rows(p, &of);
+    }
+}
+
+/* Gradient of the input of pooling or of a filter */
+static void backward_window(struct parallel_share share, void *context)
+{
+    const struct pass *p = context;
+    size_t in = (size_t)p->window->in, c = (size_t)p->window->channels;
+    size_t grains = precision_grains_of(p->m, (size_t)p->m->n * in * in * c, share);
+
+    parallel_take(share, grains, backward_window_piece, context);
+    backward_finish_target(p, share);
+}
+
+/* bytes: of the pass, besides what backward_finish_rows reads */
+static void backward_start_target(struct pass *p, parallel_team_body *body, const char *name,
+                                  double flops, double bytes)
+{
+    double span = trace_begin();
+
+    parallel_team(p->m->config.threads, body, p);
+    traffic_end_layer(p->m, span, "backward", name, flops,
+                      bytes + backward_target_bytes(p->m, &p->target));
+}
+
+/* The input of a filter, if it is not kept, and then of the convolution */
+static void backward_filter(struct parallel_share share, void *context)
+{
+    const struct pass *p = context;
+    struct forward_pass f = {.m = p->m, .in = p->x, .out = p->u->x_again, .window = &p->u->blur};
+
+    if (p->below) {
+        parallel_take(share, precision_grains(p->m, p->below, share), backward_input_piece,
+                      context);
+        parallel_barrier(share);
+    }
+    forward_window(share, &f);
+}
+
+static void backward_run_unit(struct pass *p, const struct announcement *a)
+{
+    struct model *m = p->m;
+    const struct unit *u = p->u;
+    double flops = unit_blur_flops(&u->blur, m->n), bytes = traffic_of_blur(m, &u->blur);
+    struct pass conv = *p, back = *p;
+
+    if (!u->blur.stride) {
+        backward_run_unfiltered(p, a);
+        return;
+    }
+    double span = trace_begin();
+    parallel_team(m->config.threads, backward_filter, p);
+    traffic_end_layer(m, span, "backward", "blur", flops,
+                      bytes + (p->below ? traffic_of_output(m, p->below) : 0));
+    conv.x = u->x_again;
+    conv.below = NULL;
+    conv.dx = u->g_x;
+    conv.add_dx = false;
+    conv.target = (struct target){0};
+    backward_run_unfiltered(&conv, a);
+    back.g = u->g_x;
+    back.window = &u->blur;
+    backward_start_target(&back, backward_window, "blur", flops, bytes);
 }
 
 /* ---- recomputation of the outputs of a run of blocks */
@@ -587,12 +699,6 @@ static void backward_run_classifier(struct model *m, double scale, bool accumula
                       traffic_of_linear(m, &classifier, true, accumulate));
 }
 
-/* Rows up to the image's end. */
-static size_t backward_rows_of_image(size_t row, size_t end, size_t pixels)
-{
-    return size_min((row / pixels + 1) * pixels, end) - row;
-}
-
 static void backward_average_piece(const struct parallel_piece *piece, void *context)
 {
     const struct pass *p = context;
@@ -619,43 +725,6 @@ static void backward_spread_average(struct parallel_share share, void *context)
     parallel_take(share, precision_grains(p->m, p->target.unit, share), backward_average_piece,
                   context);
     backward_finish_target(p, share);
-}
-
-static void backward_maxima_piece(const struct parallel_piece *piece, void *context)
-{
-    const struct pass *p = context;
-    struct model *m = p->m;
-    size_t c = (size_t)m->layout->pool.channels, in = (size_t)m->layout->pool.in;
-    struct parallel_range lines = parallel_range((size_t)m->n * in, parallel_piece_share(piece));
-
-    for (size_t line = lines.first, count; line < lines.end; line += count) {
-        count = m->ops->shares_rows ? 1 : backward_rows_of_image(line, lines.end, in);
-        struct parallel_block of = {line * in, count * in, 0, c};
-        m->ops->pool_max_backward(&m->layout->pool, p->g, m->layout->tap, line, line + count,
-                                  p->dx);
-        backward_finish_rows(p, &of);
-    }
-}
-
-/* Gradient of the stem's activation from the pool's */
-static void backward_spread_maxima(struct parallel_share share, void *context)
-{
-    const struct pass *p = context;
-
-    parallel_take(share, precision_grains(p->m, p->target.unit, share), backward_maxima_piece,
-                  context);
-    backward_finish_target(p, share);
-}
-
-/* bytes: of the pass, besides what backward_finish_rows reads */
-static void backward_start_target(struct pass *p, parallel_team_body *body, const char *name,
-                                  double bytes)
-{
-    double span = trace_begin();
-
-    parallel_team(p->m->config.threads, body, p);
-    traffic_end_layer(p->m, span, "backward", name, 0,
-                      bytes + backward_target_bytes(p->m, &p->target));
 }
 
 /* ---- order */
@@ -714,11 +783,19 @@ static void backward_run_stem(struct model *m, bool accumulate, const struct ann
     struct pass p = {.m = m, .accumulate = accumulate};
 
     if (m->pools) {
-        p.g = m->layout->g_in;
+        struct layout *l = m->layout;
+        p.g = l->g_in;
+        if (l->pool_blur.stride) {
+            p.window = &l->pool_blur;
+            p.dx = l->g_maxima;
+            backward_start_target(&p, backward_window, "blur", unit_blur_flops(p.window, m->n),
+                                  traffic_of_blur(m, p.window));
+            p.g = p.dx;
+        }
+        p.window = &l->pool;
         p.dx = stem->g;
         p.target.unit = stem;
-        backward_start_target(&p, backward_spread_maxima, "maxpool",
-                              traffic_of_max_pool(m, &m->layout->pool));
+        backward_start_target(&p, backward_window, "maxpool", 0, traffic_of_max_pool(m, p.window));
     }
     struct pass last = {
         .m = m, .u = stem, .x = m->images, .g = stem->g, .dz = stem->dz, .accumulate = accumulate};
@@ -744,7 +821,7 @@ void model_backward(struct model *m, double scale, bool accumulate, model_grads_
                             .accumulate = accumulate,
                             .dx = m->layout->blocks[last].g,
                             .target = backward_target_of_block(m, last)};
-    backward_start_target(&averages, backward_spread_average, "avgpool, fc",
+    backward_start_target(&averages, backward_spread_average, "avgpool, fc", 0,
                           traffic_of_output(m, averages.target.unit));
     for (int i = last; i >= 0; i--)
         backward_run_block(m, i, accumulate, &a);

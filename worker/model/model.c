@@ -16,9 +16,14 @@
 #include "worker/team/memory.h"
 #include "worker/team/parallel.h"
 
-static struct window model_pool_of(const struct unit *stem)
+static void model_make_pool(const struct model *m, struct layout *l)
 {
-    return window_make(stem->conv.window.out, stem->conv.out_channels, 3, 2, 1);
+    const struct conv *stem = &l->units[0].conv;
+    bool blurs = m->config.blur_pool;
+
+    l->pool = window_make(stem->window.out, stem->out_channels, 3, blurs ? 1 : 2, 1);
+    if (blurs)
+        l->pool_blur = window_make(l->pool.out, stem->out_channels, 3, 2, 1);
 }
 
 static int model_make_blocks(struct model *m, const struct network *n, struct error *e)
@@ -44,7 +49,7 @@ static int model_make_blocks(struct model *m, const struct network *n, struct er
     m->features = block_last(m, &m->layout->blocks[m->block_count - 1])->conv.out_channels;
     m->pools = n->pools;
     if (m->pools)
-        m->layout->pool = model_pool_of(&m->layout->units[0]);
+        model_make_pool(m, m->layout);
     return 0;
 }
 
@@ -80,6 +85,9 @@ static void model_place(struct model *m, const struct activations *a)
         u->y_again = model_buffer_at(m, a, from->y_again);
         u->g = model_buffer_at(m, a, from->g);
         u->dz = model_buffer_at(m, a, from->dz);
+        u->x = model_buffer_at(m, a, from->x);
+        u->x_again = model_buffer_at(m, a, from->x_again);
+        u->g_x = model_buffer_at(m, a, from->g_x);
     }
     for (int i = 0; i < m->block_count; i++) {
         const struct activation_block *from = &a->blocks[i];
@@ -90,6 +98,8 @@ static void model_place(struct model *m, const struct activations *a)
         b->g = model_buffer_at(m, a, from->g);
     }
     l->tap = model_buffer_at(m, a, a->tap);
+    l->maxima = model_buffer_at(m, a, a->maxima);
+    l->g_maxima = model_buffer_at(m, a, a->g_maxima);
     l->in = model_buffer_at(m, a, a->in);
     l->in_again = model_buffer_at(m, a, a->in_again);
     l->g_in = model_buffer_at(m, a, a->g_in);
@@ -109,10 +119,13 @@ static void model_copy_layout(struct model *m, struct layout *l)
     l->blocks = xmalloc(blocks);
     memcpy(l->units, m->layout->units, units);
     memcpy(l->blocks, m->layout->blocks, blocks);
-    for (int i = 0; i < m->unit_count; i++)
-        l->units[i].conv = model_make_unit(&n.convs[i], &m->config).conv;
+    for (int i = 0; i < m->unit_count; i++) {
+        struct unit of_size = model_make_unit(&n.convs[i], &m->config);
+        l->units[i].conv = of_size.conv;
+        l->units[i].blur = of_size.blur;
+    }
     if (m->pools)
-        l->pool = model_pool_of(&l->units[0]);
+        model_make_pool(m, l);
 }
 
 /* Each buffer of the first layout is first touched by the threads as the passes share it: by

@@ -27,6 +27,7 @@ struct model_config {
     double bn_momentum; /* torch's: 1 - bn_decay */
     bool frozen_bn;     /* training uses the running statistics and leaves them unchanged, so that
                            an image's gradients do not depend on the others: for exact tests */
+    bool blur_pool;
     enum job_bn_init bn_init;
     bool zero_init_residual;
     enum job_loss loss;
@@ -39,7 +40,7 @@ struct model_config {
 
 static inline struct arch_shape model_shape(const struct model_config *c)
 {
-    return (struct arch_shape){c->arch, c->stem, c->width, c->classes, c->image_size};
+    return (struct arch_shape){c->arch, c->stem, c->width, c->classes, c->image_size, c->blur_pool};
 }
 
 /* Called during backward, from the buffer's end on: gradients [offset, offset + count) are final */

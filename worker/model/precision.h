@@ -43,6 +43,7 @@ struct precision_ops {
     __typeof__(batchnorm_input_gradient) *input_gradient;
     __typeof__(pool_max) *pool_max;
     __typeof__(pool_max_backward) *pool_max_backward;
+    __typeof__(pool_blur) *pool_blur;
     __typeof__(pool_average) *pool_average;
     __typeof__(pool_average_backward) *pool_average_backward;
 };
@@ -70,9 +71,14 @@ static inline int precision_parts(const struct model *m, const struct unit *u,
 }
 
 /* How many of the smallest pieces, of 64 KB, a share of them has */
+static inline size_t precision_grains_of(const struct model *m, size_t numbers,
+                                         struct parallel_share share)
+{
+    return m->ops->shares_rows ? 0 : numbers / (size_t)share.parts / (16 * 1024);
+}
+
 static inline size_t precision_grains(const struct model *m, const struct unit *u,
                                       struct parallel_share share)
 {
-    size_t numbers = (size_t)m->n * unit_pixels(u) * unit_channels(u);
-    return m->ops->shares_rows ? 0 : numbers / (size_t)share.parts / (16 * 1024);
+    return precision_grains_of(m, (size_t)m->n * unit_pixels(u) * unit_channels(u), share);
 }

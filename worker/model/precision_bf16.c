@@ -303,6 +303,7 @@ const struct precision_ops precision_bf16 = {
     .input_gradient = batchnorm_bf16_input_gradient,
     .pool_max = pool_bf16_max,
     .pool_max_backward = pool_bf16_max_backward,
+    .pool_blur = pool_bf16_blur,
     .pool_average = pool_bf16_average,
     .pool_average_backward = pool_bf16_average_backward,
 };

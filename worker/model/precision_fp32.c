@@ -77,6 +77,7 @@ const struct precision_ops precision_fp32 = {
     .input_gradient = batchnorm_input_gradient,
     .pool_max = pool_max,
     .pool_max_backward = pool_max_backward,
+    .pool_blur = pool_blur,
     .pool_average = pool_average,
     .pool_average_backward = pool_average_backward,
 };

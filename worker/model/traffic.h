@@ -60,6 +60,12 @@ static inline double traffic_of_max_pool(const struct model *m, const struct win
     return x + y * (double)m->ops->bytes + (m->evaluating ? 0 : y);
 }
 
+/* Of a low-pass filter, in either direction */
+static inline double traffic_of_blur(const struct model *m, const struct window *w)
+{
+    return (double)((w->in * w->in + w->out * w->out) * w->channels) * m->n * (double)m->ops->bytes;
+}
+
 /* Forward: x, y and weights. Backward: x, dx and dy; weights and their gradient. */
 static inline double traffic_of_linear(const struct model *m, const struct linear *l, bool back,
                                        bool accumulate)

@@ -54,6 +54,8 @@ struct unit model_make_unit(const struct arch_conv *c, const struct model_config
 {
     struct unit u = {.conv = conv_make(c->in_size, c->in_channels, c->out_channels, c->kernel,
                                        c->stride, c->padding, c->groups)};
+    if (c->blur_size)
+        u.blur = window_make(c->blur_size, c->in_channels, 3, c->blur_stride, 1);
     memcpy(u.name, c->name, sizeof u.name);
     memcpy(u.bn_name, c->bn_name, sizeof u.bn_name);
     model_tuning_apply(config->tuning, &u.conv);

@@ -29,6 +29,8 @@ struct unit {
     size_t mean, var;               /* offsets in the running statistics */
     bool starts_at_zero;            /* gamma, with zero_init_residual */
     void *z, *y, *y_again, *g, *dz; /* struct activation_unit */
+    struct window blur;             /* of model.blur_pool, before conv; stride 0: none */
+    void *x, *x_again, *g_x;        /* its output */
     float *batch_mean, *inv_sd;     /* (C), of the last forward */
     float *scale, *shift;           /* (C): normalised = scale z + shift */
     float *ga, *gb, *gc;            /* (C): dz = ga g + gb z + gc */
@@ -58,9 +60,10 @@ struct layout {
     bool predicts; /* for model_predict only */
     struct unit *units;
     struct block *blocks;
-    struct window pool;
-    void *in, *in_again, *g_in; /* of the first block: pooled, or the stem's y */
-    uint8_t *tap;               /* (N, pool.out, pool.out, 64) */
+    struct window pool, pool_blur; /* the latter with model.blur_pool; else stride 0 */
+    void *in, *in_again, *g_in;    /* of the first block: pooled, or the stem's y */
+    void *maxima, *g_maxima;       /* (N, pool.out, pool.out, 64), between the two windows */
+    uint8_t *tap;                  /* (N, pool.out, pool.out, 64) */
 };
 
 struct precision_ops;
@@ -138,6 +141,12 @@ static inline size_t unit_channels(const struct unit *u)
 static inline double unit_flops(const struct unit *u, int n)
 {
     return 2.0 * n * (double)conv_weights(&u->conv) * (double)unit_pixels(u);
+}
+
+/* Operations of a low-pass filter in either direction */
+static inline double unit_blur_flops(const struct window *w, int n)
+{
+    return 18.0 * n * w->out * w->out * w->channels;
 }
 
 /* Last unit of the main path. */

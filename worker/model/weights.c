@@ -352,7 +352,8 @@ int model_load_file(struct model *m, struct safetensors *file, const char *path,
 
     assert_object(m, MODEL_MAGIC);
     weights_list_model(&l, m);
-    int status = weights_compare(file, l.tensors, l.count, path, l.m->config.arch->name, NULL, e);
+    int status = weights_compare(file, l.tensors, l.count, path, m->config.arch->name,
+                                 m->config.blur_pool, NULL, e);
     if (!status)
         status = weights_import_file(m, &l, file, e);
     weights_free_listing(&l);
@@ -388,7 +389,8 @@ int model_load_buffers(const struct model *m, const struct model_buffer *buffers
     if (status)
         return status;
     weights_list_buffers(&l, m, buffers, count);
-    status = weights_compare(file, l.tensors, l.count, path, l.m->config.arch->name, NULL, e);
+    status = weights_compare(file, l.tensors, l.count, path, m->config.arch->name,
+                             m->config.blur_pool, NULL, e);
     if (!status)
         status = weights_import_buffers(&l, file, e);
     weights_free_listing(&l);

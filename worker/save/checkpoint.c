@@ -8,6 +8,7 @@
 #include "common/dataset/class_names.h"
 #include "common/log.h"
 #include "common/run/checkpoints.h"
+#include "common/run/weights.h"
 #include "common/system/file.h"
 #include "worker/ema.h"
 #include "worker/model/weights.h"
@@ -28,10 +29,11 @@ static int checkpoint_fill_folder(struct run *r, const struct checkpoint_parts *
     const struct run_state *state = parts->state;
     char path[PATH_MAX], steps[32];
     struct safetensors_meta meta[] = {
-        {"format",        "pt"               },
-        {"arch",          r->spec->model.arch},
-        {"step",          steps              },
-        {CLASS_NAMES_KEY, r->classes         }
+        {"format",          "pt"                                       },
+        {"arch",            r->spec->model.arch                        },
+        {"step",            steps                                      },
+        {WEIGHTS_BLUR_POOL, r->spec->model.blur_pool ? "true" : "false"},
+        {CLASS_NAMES_KEY,   r->classes                                 }
     };
     size_t meta_count = sizeof meta / sizeof meta[0] - (r->classes ? 0 : 1);
 

@@ -266,6 +266,7 @@ static int start_model(struct run *r, struct error *e)
         .inference = evaluates,
         .threads = r->threads,
         .bn_momentum = 1.0 - s->model.bn_decay,
+        .blur_pool = s->model.blur_pool,
         .bn_init = s->model.bn_init,
         .zero_init_residual = s->model.zero_init_residual,
         .loss = s->loss,

@@ -118,6 +118,7 @@ is "$(jq -r '.errors[].message' <<<"$body" | grep -o '[^ ]* is missing' | sort -
     "$(("$(jq -r '.errors[0].message | capture("and (?<n>[0-9]+) more").n' <<<"$body")" + 10))" "each tensor that is missing is named"
 unfit "weights of other classes" ".model.init = \"$last\" | .model.classes = 11" 'fc.weight is for 10 classes, the job has 11'
 unfit "weights of another stem" ".model.init = \"$last\" | .model.stem = \"small\"" 'conv1.weight has shape'
+unfit "weights without low-pass filters" ".model.init = \"$last\" | .model.blur_pool = true" 'they were trained with model.blur_pool false'
 document ".model.init = \"$last\" | .model.classes = 11"
 for command in plan submit; do
     "$trainctl" --server "$url" "$command" "$work/job.json" >"$work/out" 2>&1

@@ -96,9 +96,9 @@ is "$(jq -c 'select(.type == "eval") | .step' "$work/exact/attempt-1/events.json
 survives "exact epochs, automatic accumulation" "$work/exact.json" 2 "$work/exact" at_step 3
 
 # Three sizes, the second of which begins within an epoch.
-trial 2 sizes '.model.image_size = [[0, 32], [0.3, 40], [0.5, 48]] | .steps = 6 | .data.train_images = 40'
+trial 2 sizes '.model.blur_pool = true | .model.image_size = [[0, 32], [0.3, 40], [0.5, 48]] | .steps = 6 | .data.train_images = 40'
 is "$(jq -c '[.image_sizes[] | [.step, .size]]' "$work/sizes/plan.json")" "[[0,32],[2,40],[3,48]]" "images grow in the steps of the plan"
-survives "sizes by epoch, at the second" "$work/sizes.json" 2 "$work/sizes" at_step 3
+survives "sizes by epoch, low-pass filters, at the second" "$work/sizes.json" 2 "$work/sizes" at_step 3
 survives "sizes by epoch, at any time" "$work/sizes.json" 2 "$work/sizes" after_checkpoint 2 "0.$((RANDOM % 2))$((RANDOM % 10))"
 
 average() {
@@ -216,6 +216,9 @@ like "$output" 'belongs to a different job: its seed is 1, but this job.s is 2' 
 job "$work/foreign.json" '.loss = "bce"'
 resume "$run/checkpoints/step-00000002" "$work/foreign.json" "$work/foreign"
 like "$output" 'belongs to a different job: its loss is "cross_entropy", but this job.s is "bce"' "and of another loss"
+job "$work/foreign.json" '.model.blur_pool = true'
+resume "$run/checkpoints/step-00000002" "$work/foreign.json" "$work/foreign"
+like "$output" 'belongs to a different job: its model.blur_pool is false, but this job.s is true' "and of a network with low-pass filters"
 job "$work/foreign.json" '.model.classes = 11'
 resume latest "$work/foreign.json" "$run"
 like "$output" 'none of the 3 checkpoints.*its model.classes is 10, but this job.s is 11' "latest refuses when all are another job's"

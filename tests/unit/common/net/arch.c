@@ -100,6 +100,38 @@ Test(arch, v1_has_its_stride_in_the_1x1)
     cr_assert(strides[0] == 2 && strides[1] == 1);
 }
 
+static void find_filters(const struct arch_conv *conv, void *context)
+{
+    int *found = context;
+
+    if (!conv->blur_size)
+        return;
+    found[0]++;
+    found[1] += conv->blur_stride == 2;
+    cr_assert_eq((conv->blur_size - 1) / conv->blur_stride + 1, conv->in_size, "%s", conv->name);
+    cr_assert_eq(conv->stride * conv->blur_stride, 2, "%s", conv->name);
+    cr_assert_neq(conv->in_channels, 3);
+}
+
+/* Before the strided 3x3 and the shortcut of three stages; the 1x1 has its stride in the filter. */
+Test(arch, blur_pool_filters_before_strides)
+{
+    struct arch_shape plain = shape_of("resnet50"), blurred = plain;
+    double filters =
+        9.0 * (56 * 56 * (128 + 64) + 28 * 28 * (256 + 256) + 14 * 14 * (512 + 512) + 7 * 7 * 1024);
+    int found[2] = {0};
+
+    blurred.blur_pool = true;
+    arch_each_conv(&blurred, find_filters, found);
+    cr_assert(found[0] == 6 && found[1] == 3, "%d, %d", found[0], found[1]);
+    cr_assert_float_eq(arch_forward_macs(&blurred) - arch_forward_macs(&plain), filters, 1);
+    cr_assert_eq(arch_parameters(&blurred), arch_parameters(&plain));
+    blurred.arch = arch_find("resnet50v1");
+    found[0] = found[1] = 0;
+    arch_each_conv(&blurred, find_filters, found);
+    cr_assert(found[0] == 6 && found[1] == 6, "%d, %d", found[0], found[1]);
+}
+
 Test(arch, small_stem_keeps_the_size)
 {
     struct arch_shape shape = {

@@ -45,6 +45,45 @@ Test(pool, maximum_equals_the_reference)
     }
 }
 
+static void check_blur(int in, int channels, int stride)
+{
+    struct window w = window_make(in, channels, 3, stride, 1);
+    size_t n = 2, from = n * (size_t)(in * in * channels),
+           to = n * (size_t)(w.out * w.out * channels);
+    float *x = noise(from, 1), *y = noise(to, 2), *want = noise(to, 3);
+    float *dx = noise(from, 4), *want_dx = noise(from, 5);
+    size_t pixels = n * (size_t)(w.out * w.out), back = n * (size_t)(in * in); /* in two parts */
+
+    pool_blur(&w, false, x, 0, pixels / 3, false, y);
+    pool_blur(&w, false, x, pixels / 3, pixels, false, y);
+    pool_blur_reference(&w, x, (int)n, want);
+    assert_close(y, want, to, 1e-6, "%d x %d x %d by %d", in, in, channels, stride);
+    pool_blur_backward_reference(&w, y, (int)n, want_dx);
+    for (int add = 0; add < 2; add++) {
+        pool_blur(&w, true, y, 0, back / 3, add, dx);
+        pool_blur(&w, true, y, back / 3, back, add, dx);
+        for (size_t i = 0; i < from && add; i++)
+            want_dx[i] *= 2;
+        assert_close(dx, want_dx, from, 1e-6, "back, %d x %d x %d by %d", in, in, channels, stride);
+    }
+    free(x);
+    free(y);
+    free(want);
+    free(dx);
+    free(want_dx);
+}
+
+Test(pool, low_pass_filter_equals_the_reference)
+{
+    for (int stride = 1; stride < 3; stride++) {
+        check_blur(16, 64, stride);
+        check_blur(7, 17, stride);
+        check_blur(3, 33, stride);
+        check_blur(2, 16, stride);
+        check_blur(1, 1, stride);
+    }
+}
+
 Test(pool, a_nan_is_a_maximum)
 {
     struct window w = window_make(3, 1, 3, 2, 1);

@@ -85,10 +85,12 @@ static double distance(const struct step *a, const struct step *b)
     return sqrt(off / size);
 }
 
-static void check_same(const struct arch *arch, enum bf16_kind one, enum bf16_kind other)
+static void check_same(const struct arch *arch, bool blur_pool, enum bf16_kind one,
+                       enum bf16_kind other)
 {
     struct model_config c = bf16_config_of(arch, 2);
 
+    c.blur_pool = blur_pool;
     if (!bf16_use(one) || !bf16_use(other))
         cr_skip_test("this processor has no %s", bf16_kind_name(one));
     struct step b = step_of(&c);
@@ -103,7 +105,8 @@ static void check_same(const struct arch *arch, enum bf16_kind one, enum bf16_ki
 
 Test(bf16_model, computes_the_same_bits_again)
 {
-    check_same(&tiny_short, bf16_kind(), bf16_kind());
+    check_same(&tiny_short, false, bf16_kind(), bf16_kind());
+    check_same(&tiny_short, true, bf16_kind(), bf16_kind());
 }
 
 Test(bf16_model, accepts_images_rounded_to_bf16)
@@ -121,13 +124,15 @@ Test(bf16_model, accepts_images_rounded_to_bf16)
 
 Test(bf16_model, computes_the_same_bits_by_tiles_and_emulated)
 {
-    check_same(&tiny_uneven, BF16_AMX, BF16_EMULATED);
-    check_same(&tiny_groups, BF16_AMX, BF16_EMULATED);
+    check_same(&tiny_uneven, true, BF16_AMX, BF16_EMULATED);
+    check_same(&tiny_groups, false, BF16_AMX, BF16_EMULATED);
 }
 
-Test(bf16_model, is_near_fp32_with_every_kernel)
+static void check_near_fp32(bool blur_pool)
 {
-    struct model_config c = bf16_config_of(&tiny_uneven, 1), whole = c;
+    struct model_config c = bf16_config_of(&tiny_uneven, 1), whole;
+    c.blur_pool = blur_pool;
+    whole = c;
     whole.precision = JOB_PRECISION_FP32;
     struct step want = step_of(&whole);
 
@@ -144,6 +149,12 @@ Test(bf16_model, is_near_fp32_with_every_kernel)
         }
     }
     bf16_model_drop(want);
+}
+
+Test(bf16_model, is_near_fp32_with_every_kernel)
+{
+    check_near_fp32(false);
+    check_near_fp32(true);
 }
 
 /* Of 6 images by 5 threads, whose lines begin and end within images: a few roundings turn out

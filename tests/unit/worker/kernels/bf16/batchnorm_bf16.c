@@ -193,6 +193,31 @@ Test(batchnorm_bf16, pooling_equals_the_reference)
     }
 }
 
+Test(batchnorm_bf16, low_pass_filter_equals_the_reference)
+{
+    static const int sizes[] = {16, 7, 2, 1};
+    enum { N = 2, C = 64 };
+
+    for (int i = 0; i < 8; i++) {
+        struct window w = window_make(sizes[i / 2], C, 3, 1 + i % 2, 1);
+        size_t from = (size_t)(N * w.in * w.in * C), to = (size_t)(N * w.out * w.out * C);
+        struct tensor x = tensor(from, 1), y = tensor(to, 2), dx = tensor(from, 3);
+        size_t pixels = to / C, back = from / C;
+        pool_bf16_blur(&w, false, x.half, 0, pixels / 3, false, y.half);
+        pool_bf16_blur(&w, false, x.half, pixels / 3, pixels, false, y.half);
+        pool_blur_reference(&w, x.whole, N, y.whole);
+        bf16_batchnorm_assert_rounded(y.half, y.whole, to, "y");
+        bf16_to_floats(y.half, to, y.whole);
+        pool_bf16_blur(&w, true, y.half, 0, back / 3, false, dx.half);
+        pool_bf16_blur(&w, true, y.half, back / 3, back, false, dx.half);
+        pool_blur_backward_reference(&w, y.whole, N, dx.whole);
+        bf16_batchnorm_assert_rounded(dx.half, dx.whole, from, "dx");
+        bf16_batchnorm_drop(x);
+        bf16_batchnorm_drop(y);
+        bf16_batchnorm_drop(dx);
+    }
+}
+
 Test(batchnorm_bf16, averages_equal_the_reference)
 {
     enum { N = 3, PIXELS = 49, C = 64 };
