@@ -13,8 +13,8 @@
  *   engine_driver calm ARCH STEM S N [PRECISION] FOLDER
  *       the first of the two alone. PRECISION: bf16, or bf16-direct, without Winograd
  *
- * ARCH may have a width behind a colon, and +blur: resnet50:2+blur. batches holds the images (steps, n, channels,
- * s, s as torch wants them) and labels that were used.
+ * ARCH may have a width behind a colon, and +blur: resnet50:2+blur. batches holds the images
+ * (steps, n, channels, s, s as torch wants them) and labels that were used.
  */
 #include <math.h>
 #include <stdio.h>
