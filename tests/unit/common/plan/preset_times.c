@@ -108,3 +108,25 @@ Test(preset_times, only_lars_stops_at_the_reference_points)
     cr_assert_eq(json_get_integer(preset_named(all, "goyal-8k"), "global_batch", 0), 8192);
     json_decref(all);
 }
+
+/* The published curve of mosaic-mild reaches 75.5 % after 24 epochs and 75.9 % after 27 of 28.8.
+ * Images grow, so that the epochs left out are the most expensive ones. */
+Test(preset_times, a_published_curve_says_when_the_target_is_reached)
+{
+    struct measured none = {0};
+    json_t *at_24 = preset_times_by(0.755, 500, &none), *at_27 = preset_times_by(0.759, 500, &none);
+    const json_t *early = preset_named(at_24, "mosaic-mild");
+    const json_t *late = preset_named(at_27, "mosaic-mild");
+    double work[] = {json_get_number(early, "epochs_at_224", NAN),
+                     json_get_number(late, "epochs_at_224", NAN)};
+
+    cr_assert_float_eq(json_get_number(early, "epochs", NAN), 24, 1e-9);
+    cr_assert_float_eq(json_get_number(late, "epochs", NAN), 27, 1e-9);
+    cr_assert_float_eq(work[1], 9.0, 0.1);
+    cr_assert_gt(work[1] - work[0], 1.5 * 3 * work[0] / 24);
+    cr_assert_float_eq(preset_hours(at_24, "mosaic-mild") / preset_hours(at_27, "mosaic-mild"),
+                       work[0] / work[1], 0.02);
+    cr_assert_str_eq(json_get_text(json_array_get(at_27, 0), "preset", ""), "mosaic-mild");
+    json_decref(at_24);
+    json_decref(at_27);
+}
