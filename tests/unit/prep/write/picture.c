@@ -8,7 +8,7 @@
 
 static struct picture_maker *maker(int resize)
 {
-    struct picture_options options = {resize, 95};
+    struct picture_options options = {.resize = resize, .quality = 95};
     struct picture_maker *m;
     struct error e;
     cr_assert_eq(picture_maker_create(&options, &m, &e), 0, "%s", e.text);
