@@ -225,7 +225,8 @@ static int train_report_sum(struct trainer *t, int64_t step, struct error *e)
 
 static bool train_shares_update(const struct trainer *t)
 {
-    return traincomm_gradients_can_update(t->gradients) && optimizer_can_share(t->optimizer);
+    return traincomm_gradients_can_update(t->gradients) &&
+           !job_optimizer_norms_first(&t->run->spec->optimizer);
 }
 
 /* Sums and updates, shared by the ranks. Returns the seconds spent outside of the update. */

@@ -38,6 +38,11 @@ double job_spec_average_decay(const struct job_spec *spec)
                                    : pow(spec->ema.decay, steps);
 }
 
+bool job_optimizer_norms_first(const struct job_optimizer_keys *keys)
+{
+    return keys->name == JOB_OPTIMIZER_LARS || keys->clip_norm > 0;
+}
+
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 const char *job_env_split(const char *variable, char name[JOB_ENV_NAME_BYTES])

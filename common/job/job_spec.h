@@ -241,6 +241,10 @@ int64_t job_spec_eval_size(const struct job_spec *spec);
 bool job_spec_averages(const struct job_spec *spec);
 double job_spec_average_decay(const struct job_spec *spec);
 
+/* Returns whether an update needs norms of all gradients first. Ranks of one machine do not share
+ * it then. */
+bool job_optimizer_norms_first(const struct job_optimizer_keys *keys);
+
 static inline bool job_spec_leaves_workers(const struct job_spec *spec)
 {
     return spec->cluster.workers_per_node == 0;

@@ -155,6 +155,15 @@ struct predict_exchange predict_exchange(const struct job_spec *spec,
     return x;
 }
 
+/* The measured ranks of one node shared the update; on several nodes each makes all of it. */
+static double predict_update(const struct job_spec *spec, const struct plan_speed *speed)
+{
+    bool shared = spec->comm.dtype != JOB_PRECISION_BF16 && speed->workers > 1 &&
+                  !job_optimizer_norms_first(&spec->optimizer);
+
+    return speed->update_seconds * (shared && spec->cluster.nodes > 1 ? (double)speed->workers : 1);
+}
+
 /* scale: factor of the image's time. noise: factor of network times and the slowest's excess. */
 static double predict_step_seconds(const struct job_spec *spec, const struct plan_speed *speed,
                                    const struct plan_network *network, double scale, double noise,
@@ -167,7 +176,7 @@ static double predict_step_seconds(const struct job_spec *spec, const struct pla
     scale *= fmax(speed->slowest_times, 1); /* all nodes wait for the slowest one in each step */
     image = speed->image_seconds * scale * predict_batch_times(spec, speed);
     node = images * image +
-           scale * (speed->update_seconds + predict_node_exchange(spec, speed, network));
+           scale * (predict_update(spec, speed) + predict_node_exchange(spec, speed, network));
     times.hop_seconds *= noise;
     times.bytes_per_second /= noise;
     times.add_bytes_per_second /= noise;

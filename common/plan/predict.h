@@ -5,15 +5,15 @@
  *
  * One step of n nodes takes
  *     node x e^(jitter x m(n)) + additions + the part of the sum that backward does not hide
- * where node = batch_per_worker x accumulate_steps x image_seconds + update_seconds + exchange
- * within the node, and m(n) is the expected maximum of n standard normal numbers. Gradients are
- * summed between nodes (common/sum_levels.h) in buckets, each with some rounds of messages and 2
- * (n-1)/n times its bytes. Buckets use the link one after the other, during and after backward.
- * Backward is two thirds of the computation and is assumed to produce gradients at a constant rate;
- * a round waits for the next of its calls. The computing threads do the additions. In addition, 3
- * log2(n) rounds agree on the step and gather the times of the ranks. If an image was measured in
- * another batch, its time is scaled by the ratio of the speeds that the worker's threads keep
- * (plan_threads_keep).
+ * where node = batch_per_worker x accumulate_steps x image_seconds + update + exchange
+ * within the node, update is update_seconds, times the workers of a node where they had shared it,
+ * and m(n) is the expected maximum of n standard normal numbers. Gradients are summed between nodes
+ * (common/sum_levels.h) in buckets, each with some rounds of messages and 2 (n-1)/n times its
+ * bytes. Buckets use the link one after the other, during and after backward. Backward is two
+ * thirds of the computation and is assumed to produce gradients at a constant rate; a round waits
+ * for the next of its calls. The computing threads do the additions. In addition, 3 log2(n) rounds
+ * agree on the step and gather the times of the ranks. If an image was measured in another batch,
+ * its time is scaled by the ratio of the speeds that the worker's threads keep (plan_threads_keep).
  */
 #pragma once
 

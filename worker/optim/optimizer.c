@@ -37,10 +37,11 @@ struct optimizer {
     size_t state_count;
     struct piece *pieces, *chunks;
     size_t piece_count, chunk_count;
-    struct optim_norms *norms; /* of each piece, if norms are known first (optimizer_sums_first) */
-    double *squares;           /* otherwise of each chunk's gradients, from the update */
-    float clip;                /* factor of the gradients in the current step */
-    struct optim_rule *rules;  /* of each tensor, for the current step */
+    struct optim_norms
+        *norms;      /* of each piece, if norms are known first (job_optimizer_norms_first) */
+    double *squares; /* otherwise of each chunk's gradients, from the update */
+    float clip;      /* factor of the gradients in the current step */
+    struct optim_rule *rules;    /* of each tensor, for the current step */
     struct parallel_range range; /* to update now */
     float *gradients;            /* of the range */
     int64_t steps;               /* done */
@@ -170,16 +171,10 @@ static struct parallel_range optimizer_pieces_of(const struct piece *pieces, siz
                                    optimizer_first_piece(pieces, count, range.first + floats.end)};
 }
 
-/* Whether a pass before the update computes norms: of all gradients, and for LARS of the weights */
-static bool optimizer_sums_first(const struct optimizer *o)
-{
-    return o->kernel->wants_norms || o->keys.clip_norm > 0;
-}
-
 /* Accesses to each number: by the norms, and by the update */
 static size_t optimizer_norm_accesses(const struct optimizer *o)
 {
-    return (size_t)o->kernel->wants_norms + (size_t)optimizer_sums_first(o);
+    return (size_t)o->kernel->wants_norms + (size_t)job_optimizer_norms_first(&o->keys);
 }
 
 static size_t optimizer_update_accesses(const struct optimizer *o)
@@ -218,7 +213,7 @@ static void optimizer_update_chunks(struct parallel_share share, void *context)
             continue;
         for (size_t k = 0; k < o->state_count; k++)
             state[k] = o->states[k] + p->first;
-        if (!optimizer_sums_first(o))
+        if (!job_optimizer_norms_first(&o->keys))
             optimizer_divide_gradients(o, g, p->end - p->first);
         optimizer_clip_gradients(o, g, p->end - p->first);
         o->squares[i] =
@@ -234,7 +229,7 @@ double optimizer_end(const struct optimizer *o)
         double piece = 0;
         for (; chunk < o->chunk_count && o->chunks[chunk].first < o->pieces[i].end; chunk++)
             piece += o->squares[chunk];
-        all += optimizer_sums_first(o) ? o->norms[i].g : piece;
+        all += job_optimizer_norms_first(&o->keys) ? o->norms[i].g : piece;
     }
     return all;
 }
@@ -267,11 +262,6 @@ static void optimizer_make_rules(struct optimizer *o, double lr)
     }
 }
 
-bool optimizer_can_share(const struct optimizer *o)
-{
-    return !optimizer_sums_first(o);
-}
-
 size_t optimizer_cut(void *optimizer, size_t at)
 {
     const struct optimizer *o = optimizer;
@@ -283,7 +273,7 @@ void optimizer_begin(struct optimizer *o, double lr)
 {
     assert_object(o, OPTIMIZER_MAGIC);
 
-    if (optimizer_sums_first(o))
+    if (job_optimizer_norms_first(&o->keys))
         parallel_team(model_threads(o->model), optimizer_sum_pieces, o);
     model_count_bytes(o->model, (double)(sizeof(float) * model_param_count(o->model) *
                                          optimizer_norm_accesses(o)));

@@ -21,9 +21,8 @@ void optimizer_destroy(struct optimizer *o); /* NULL is fine */
 double optimizer_step(struct optimizer *o, double lr);
 
 /* The same, shared by ranks (traincomm_gradients_update, with the optimiser as context): each
- * begins, updates its ranges, adds the others' squares, which are 0 here, and ends. Not if norms
- * of all gradients are needed first. */
-bool optimizer_can_share(const struct optimizer *o);
+ * begins, updates its ranges, adds the others' squares, which are 0 here, and ends. Not if
+ * job_optimizer_norms_first. */
 void optimizer_begin(struct optimizer *o, double lr);
 void optimizer_update(void *optimizer, size_t first, size_t end, float *gradients);
 size_t optimizer_cut(void *optimizer, size_t at);

@@ -347,6 +347,35 @@ Test(predict, samples_of_as_many_workers_are_preferred)
     cr_assert_eq(plan_speed_of(samples, 0, 1, 1).image_seconds, 0);
 }
 
+/* Seconds of a step of two workers on so many nodes whose update was measured as 1 s. */
+static double step_with_update(const char *job, int64_t nodes)
+{
+    struct job_spec *spec = job_of(job);
+    struct plan_speed speed = {
+        .image_seconds = 1e-9, .update_seconds = 1, .workers = 2, .samples = 1};
+    struct plan_network network = free_network;
+    struct plan_band step;
+
+    network.jitter = 0;
+    spec->cluster.nodes = nodes;
+    spec->cluster.workers_per_node = 2;
+    cr_assert(predict_step(spec, &speed, &network, &step));
+    job_spec_destroy(spec);
+    return step.value;
+}
+
+Test(predict, ranks_share_the_update_on_one_node_only)
+{
+    static const char sgd[] = "{'data': {'train': 'x'}}";
+    static const char lars[] = "{'data': {'train': 'x'}, 'optimizer': {'name': 'lars'}}";
+    static const char clips[] = "{'data': {'train': 'x'}, 'optimizer': {'clip_norm': 1}}";
+
+    cr_assert_float_eq(step_with_update(sgd, 1), 1, 1e-3);
+    cr_assert_float_eq(step_with_update(sgd, 2), 2, 1e-3);
+    cr_assert_float_eq(step_with_update(lars, 2), 1, 1e-3, "never shared");
+    cr_assert_float_eq(step_with_update(clips, 2), 1, 1e-3, "never shared");
+}
+
 Test(predict, scattered_speeds_give_no_prediction)
 {
     struct plan_sample samples[] = {
