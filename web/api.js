@@ -57,12 +57,13 @@ function lock(locked) {
   else if (!signIn.isConnected) document.getElementById("main")?.before(signIn);
 }
 
-let refusal = ""; // why the last token was rejected
+const REFUSAL = "traind-refusal"; // why the last token was rejected; kept, as the page may be loaded again before it is shown
 
 function askForToken() {
   asking ??= new Promise((given) => {
+    const refusal = sessionStorage.getItem(REFUSAL);
     const field = h("input", { type: "password", autocomplete: "off", spellcheck: "false", required: true, "aria-describedby": "token-help" });
-    const form = h("form", { method: "dialog" }, h("h2", { id: "token-title" }, "Sign in"), h("p", { class: "error", role: "alert", hidden: !refusal }, refusal),
+    const form = h("form", { method: "dialog" }, h("h2", { id: "token-title" }, "Sign in"), h("p", { class: "error", role: "alert", hidden: !refusal }, refusal ?? ""),
       h("p", { id: "token-help" }, "Paste an access token. On the server: ", h("code", {}, "trainctl token create NAME"), "; quickstart stored one in ", h("code", {}, "_state/token"), "."),
       h("label", {}, "Access token", field),
       h("div", { class: "actions" }, h("button", { type: "button", onclick: () => dialog.close() }, "Cancel"), h("button", { class: "primary", value: "yes" }, "Sign in")));
@@ -71,7 +72,7 @@ function askForToken() {
       const token = dialog.returnValue === "yes" ? tokenIn(field.value) : "";
       dialog.remove();
       asking = null;
-      refusal = "";
+      sessionStorage.removeItem(REFUSAL);
       declined = !token;
       if (token) sessionStorage.setItem(KEPT, token);
       else signIn.querySelector("button").focus();
@@ -101,7 +102,7 @@ export async function authorized(path, options = {}) {
   refusedPaths.add(what);
   const why = token && (await answer.clone().json().catch(() => null))?.detail;
   if (token !== sessionStorage.getItem(KEPT)) return authorized(path, options); // signed in, or rejected, meanwhile
-  if (token) refusal = why ?? "";
+  if (token) sessionStorage.setItem(REFUSAL, why ?? "");
   sessionStorage.removeItem(KEPT);
   lock(true);
   if (declined) return answer;
