@@ -14,6 +14,7 @@
 #include "common/buffer.h"
 #include "common/job/job_state.h"
 #include "common/json.h"
+#include "common/number.h"
 #include "common/run/attempt.h"
 #include "common/text.h"
 #include "common/xalloc.h"
@@ -343,17 +344,6 @@ bool cmd_whole(const char *text, const char **end, long long *number)
     return *digits >= '0' && *digits <= '9' && (*digits != '0' || behind == text + 1) && !errno;
 }
 
-bool cmd_decimal(const char *text, const char **end, double *number)
-{
-    bool plain = *text == '.' || (*text >= '0' && *text <= '9');
-    char *behind;
-
-    errno = 0;
-    *number = strtod(text, &behind);
-    *end = behind;
-    return plain && text[1] != 'x' && text[1] != 'X' && behind != text && !errno;
-}
-
 char *cmd_query(const struct cmd_args *args, const char *path, const char *const *options,
                 size_t count)
 {
@@ -447,7 +437,7 @@ int cmd_duration(const struct cmd_args *args, const char *option, double *second
 
     if (!text)
         return 0;
-    bool good = cmd_decimal(text, &end, &number) && number > 0 && isfinite(number);
+    bool good = number_read(text, &end, &number) && number > 0 && isfinite(number);
     for (size_t i = 0; i < COUNT(units); i++)
         if (good && strcmp(end, units[i].unit) == 0) {
             *seconds = number * units[i].seconds;

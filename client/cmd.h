@@ -92,10 +92,9 @@ int cmd_fail_json(const struct error *e, json_t *errors);
 
 int cmd_usage(const struct cmd *cmd, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Parses the number at the start of text, which must have no blanks, plus sign or leading zeros;
- * decimals must have no sign. *end points after it. Returns false if there is no number. */
+/* Parses the number at the start of text, which must have no blanks, plus sign or leading zeros.
+ * *end points after it. Returns false if there is no number. */
 bool cmd_whole(const char *text, const char **end, long long *number);
-bool cmd_decimal(const char *text, const char **end, double *number);
 
 bool cmd_agrees(const char *question);
 

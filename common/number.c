@@ -1,5 +1,6 @@
 #include "common/number.h"
 
+#include <errno.h>
 #include <float.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +20,17 @@ const char *number_text(double x, char text[NUMBER_BYTES])
         snprintf(exponent + 1, (size_t)(text + NUMBER_BYTES - exponent - 1), "%d",
                  atoi(exponent + 1));
     return text;
+}
+
+bool number_read(const char *text, const char **end, double *number)
+{
+    bool plain = *text == '.' || (*text >= '0' && *text <= '9');
+    char *behind;
+
+    errno = 0;
+    *number = strtod(text, &behind);
+    *end = behind;
+    return plain && text[1] != 'x' && text[1] != 'X' && behind != text && !errno;
 }
 
 double number_rounded(double x)

@@ -14,6 +14,7 @@
 #include "common/job/job_check.h"
 #include "common/dataset/job_data.h"
 #include "common/job/job_document.h"
+#include "common/number.h"
 #include "common/plan/plan_build.h"
 #include "common/plan/preset_times.h"
 #include "common/plan/predict.h"
@@ -63,7 +64,7 @@ static int predict_number_option(const struct cmd_args *args, const char *option
 
     if (!text)
         return 0;
-    if (!cmd_decimal(text, &end, value) || *end || !(*value >= minimum && *value <= 1e9))
+    if (!number_read(text, &end, value) || *end || !(*value >= minimum && *value <= 1e9))
         return error_set(e, ERR_USAGE, "--%s must be a number from %g to 1e9, not \"%s\"", option,
                          minimum, text);
     return 0;

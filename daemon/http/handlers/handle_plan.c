@@ -7,6 +7,7 @@
 #include "common/job/job_document.h"
 #include "common/job/job_state.h"
 #include "common/json.h"
+#include "common/number.h"
 #include "common/plan/lr_schedule.h"
 #include "common/plan/plan_build.h"
 #include "common/plan/preset_times.h"
@@ -288,13 +289,11 @@ static int plan_read_decimal(const struct request *q, const char *name, double m
                              double *value, struct error *e)
 {
     const char *text = request_query(q, name);
-    char *end;
+    const char *end;
 
     if (!text)
         return 0;
-    *value = strtod(text, &end);
-    if (text[strspn(text, "0123456789.eE+-")] || end == text || *end ||
-        !(*value >= min && *value <= max))
+    if (!number_read(text, &end, value) || *end || !(*value >= min && *value <= max))
         return error_set(e, ERR_USAGE, "%s must be a number from %g to %g, not \"%s\"", name, min,
                          max, text);
     return 0;

@@ -174,19 +174,6 @@ Test(cmd, numbers_are_digits, .init = no_server)
     cr_expect_lt(cmd_job_id("-1", &n, &e), 0);
 }
 
-Test(cmd, decimals_have_no_sign_and_no_blanks)
-{
-    static const char *const wrong[] = {"", " 1", "+1", "-1", "0x10", "inf", "nan", "1e999"};
-    const char *end;
-    double number;
-
-    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
-        cr_expect_not(cmd_decimal(wrong[i], &end, &number), "\"%s\"", wrong[i]);
-    cr_expect(cmd_decimal("1.5h", &end, &number) && number == 1.5 && *end == 'h');
-    cr_expect(cmd_decimal(".5", &end, &number) && number == .5 && !*end);
-    cr_expect(cmd_decimal("1e3", &end, &number) && number == 1000 && !*end);
-}
-
 Test(cmd, the_man_page_lists_what_the_table_has)
 {
     const char *top = getenv("top_srcdir");
