@@ -7,6 +7,7 @@
 #include "common/job/job_check.h"
 #include "common/job/job_value.h"
 #include "common/job/recipe/optimizers.h"
+#include "common/job/recipe/preset.h"
 #include "common/json.h"
 #include "common/net/arch.h"
 #include "common/text.h"
@@ -14,9 +15,6 @@
 
 /* A hostile document can have a hundred thousand unknown keys. */
 #define UNKNOWN_KEYS_SHOWN 50
-
-static const char *const preset_meta[] = {"description", "source", "recipe_images", "top1",
-                                          "top1_by_epoch"};
 
 static void job_document_spec_report_unknown(const char *pointer, size_t *unknown,
                                              struct problems *problems)
@@ -141,8 +139,7 @@ static json_t *job_document_find_preset(const json_t *document, job_preset_looku
     json_t *preset = found ? json_deep_copy(found) : NULL;
     json_decref(found);
     *recipe_images = json_integer_value(json_object_get(preset, "recipe_images"));
-    for (size_t i = 0; i < sizeof preset_meta / sizeof preset_meta[0]; i++)
-        json_object_del(preset, preset_meta[i]);
+    preset_leave_job(preset);
     if (preset && !job_document_preset_right(name, preset, problems)) {
         json_decref(preset);
         return NULL;

@@ -63,6 +63,15 @@ json_t *preset_lookup(const char *name, void *context)
     return preset_is_plain(name) ? preset_load(name) : NULL;
 }
 
+void preset_leave_job(json_t *preset)
+{
+    static const char *const others[] = {"description", "source", "recipe_images", "top1",
+                                         "top1_by_epoch"};
+
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        json_object_del(preset, others[i]);
+}
+
 static json_t *preset_describe(const char *name, json_t *document)
 {
     json_t *entry =
@@ -71,11 +80,7 @@ static json_t *preset_describe(const char *name, json_t *document)
                   json_object_get(document, "source"), "top1", json_object_get(document, "top1"),
                   "top1_by_epoch", json_object_get(document, "top1_by_epoch"));
 
-    json_object_del(document, "description");
-    json_object_del(document, "source");
-    json_object_del(document, "recipe_images");
-    json_object_del(document, "top1");
-    json_object_del(document, "top1_by_epoch");
+    preset_leave_job(document);
     json_object_set(entry, "document", document);
     return entry;
 }

@@ -14,6 +14,9 @@ const char *preset_folder(void);
  * file and treats it as absent. */
 json_t *preset_lookup(const char *name, void *context);
 
+/* Removes all but the keys of a job. */
+void preset_leave_job(json_t *preset);
+
 /* Returns a new reference to [{"name", "description", "source", "top1"?, "top1_by_epoch"?,
  * "document"}], sorted by name, for GET /v1/presets. document: only the keys of a job. */
 json_t *preset_list(void);
