@@ -4,15 +4,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/dataset/job_data.h"
 #include "common/job/job_document.h"
 #include "common/job/recipe/preset.h"
 #include "common/json.h"
 #include "common/number.h"
 #include "common/plan/plan_build.h"
 #include "common/plan/predict.h"
-
-#define TRAIN_IMAGES 1281167
-#define EVAL_IMAGES  50000
 
 /* The job of a preset on these nodes, with its own global batch. */
 static json_t *preset_times_document(const struct preset_times *t, const json_t *preset)
@@ -68,8 +66,8 @@ static struct plan *preset_times_plan(const struct preset_times *t, const json_t
 {
     double end = preset_times_published(t, preset);
     struct plan_inputs inputs = {
-        .train_images = TRAIN_IMAGES,
-        .eval_images = EVAL_IMAGES,
+        .train_images = SYNTHETIC_TRAIN_IMAGES,
+        .eval_images = SYNTHETIC_EVAL_IMAGES,
         .network = t->network,
         .prices = t->prices,
         .speed = preset_times_speed(t, spec),
