@@ -493,17 +493,24 @@ static struct run_state train_state_of(const struct trainer *t)
     };
 }
 
+/* After shared updates a rank has the momenta of the weights that it updates. Collective. */
+static void train_gather_states(struct trainer *t)
+{
+    struct traincomm_update how = {.cut = optimizer_cut, .context = t->optimizer};
+
+    for (size_t i = 0; i < optimizer_states(t->optimizer); i++) {
+        how.values = optimizer_state(t->optimizer, i);
+        traincomm_gradients_update(t->gradients, &how);
+    }
+}
+
 static int train_checkpoint_now(struct trainer *t, bool last, struct error *e)
 {
     struct run *r = t->run;
     struct run_state state = train_state_of(t);
 
-    /* each rank has the momenta of the weights that it updates */
-    for (size_t i = 0; train_shares_update(t) && i < optimizer_states(t->optimizer); i++)
-        traincomm_gradients_update(
-            t->gradients, &(struct traincomm_update){.values = optimizer_state(t->optimizer, i),
-                                                     .cut = optimizer_cut,
-                                                     .context = t->optimizer});
+    if (train_shares_update(t))
+        train_gather_states(t);
     int status = checkpoint_write(r, t->optimizer, &state, t->run->cancelled, t->result.model, e);
 
     if (!status)
