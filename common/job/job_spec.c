@@ -1,7 +1,7 @@
 #include "common/job/job_spec.h"
 
-#include <stddef.h>
 #include <math.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 

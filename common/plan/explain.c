@@ -579,7 +579,8 @@ static void explain_warn_of_batch(struct plan *plan, const struct job_spec *spec
     char share[NUMBER_BYTES];
     bool halved = spec->lr.scaling == JOB_SCALING_LINEAR && spec->lr.factor <= 0.5;
 
-    if (b > LARGE_BATCH && spec->optimizer.name <= JOB_OPTIMIZER_SGDW)
+    if (b > LARGE_BATCH &&
+        (spec->optimizer.name == JOB_OPTIMIZER_SGD || spec->optimizer.name == JOB_OPTIMIZER_SGDW))
         explain_warn_plan_warn_with(
             plan,
             json_sprintf("the global batch is %lld: above %d, accuracy usually falls with plain "

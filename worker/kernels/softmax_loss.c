@@ -108,10 +108,11 @@ double softmax_loss_of(enum job_loss loss, const float *logits, int classes, int
 {
     double largest = logits[0], sum = 0;
 
-    for (int c = 0; c < classes && loss == JOB_LOSS_BCE; c++)
-        sum += loss_of_absence(logits[c], exp(-fabs(logits[c])));
-    if (loss == JOB_LOSS_BCE)
+    if (loss == JOB_LOSS_BCE) {
+        for (int c = 0; c < classes; c++)
+            sum += loss_of_absence(logits[c], exp(-fabs(logits[c])));
         return sum - logits[label];
+    }
     for (int c = 1; c < classes; c++)
         largest = fmax(largest, logits[c]);
     for (int c = 0; c < classes; c++)
