@@ -99,6 +99,7 @@ async function lost(page) {
     await clean(page, place);
   }
   await page.goto(`${origin}/#/jobs/999`);
+  await page.getByRole("heading", { name: "There is no job 999" }).waitFor(); // the page before it has such a link too
   await page.getByRole("link", { name: "All jobs" }).press("Enter");
   await heading(page, "Jobs").waitFor();
   ok(true, "no job: a link leads to all jobs");
