@@ -256,6 +256,10 @@ static int evaluate_report_eval(struct run *r, int64_t step, double epoch,
         report_real(r->report, "raw_top5", v->raw_top5);
         report_real(r->report, "raw_loss", v->raw_loss);
     }
+    if (r->spec->mode == JOB_MODE_TRAIN && r->spec->checkpoint.keep_best > 0)
+        report_flag(r->report, "best", v->is_kept && r->monitor.best.steps[0] == step);
+    if (r->spec->mode == JOB_MODE_TRAIN && r->spec->eval.patience > 0)
+        report_int(r->report, "without_improvement", (int64_t)r->monitor.waited);
     if (r->rank == 0 && v->has_raw)
         printf("Averaged weights; those that are trained: Top-1 accuracy = %.5g, loss = %.7g\n",
                v->raw_top1, v->raw_loss);
@@ -343,6 +347,19 @@ static void evaluate_begin(struct run *r)
     model_use_size(r->model, (int)job_spec_eval_size(r->spec));
 }
 
+static void evaluate_judge(struct run *r, int64_t step, struct evaluation *v)
+{
+    bool warm = step + r->step_shift >= r->plan->warmup_steps;
+    double before = r->monitor.lr_scale, rate = warm ? r->plan->lr.peak * before : NAN;
+
+    v->is_kept = monitor_add(&r->monitor, r->spec, step,
+                             r->spec->eval.monitor == JOB_MONITOR_LOSS ? v->loss : v->top1, rate);
+    r->plan->lr.scale = r->monitor.lr_scale;
+    if (r->rank == 0 && r->monitor.lr_scale != before)
+        printf("The evaluations have stopped improving: learning rate x %.5g (lr.decay)\n",
+               r->monitor.lr_scale / before);
+}
+
 int evaluate(struct run *r, int64_t step, double epoch, bool predictions, struct evaluation *out,
              bool *stopped, struct error *e)
 {
@@ -364,6 +381,8 @@ int evaluate(struct run *r, int64_t step, double epoch, bool predictions, struct
     if (status || *stopped)
         return status;
     provenance_evaluation(r, step, out);
+    if (r->spec->mode == JOB_MODE_TRAIN)
+        evaluate_judge(r, step, out);
     return run_agree(r, evaluate_report_eval(r, step, epoch, out, e), e);
 }
 

@@ -42,15 +42,16 @@ struct run {
     struct failure_site failed_at;
     double run_started; /* Unix time of the first attempt's run_start */
     bool resumes;
-    char resumed_from[PATH_MAX];             /* folder of the checkpoint; "": none */
-    struct run_state from;                   /* state in that checkpoint */
-    char init_path[PATH_MAX];                /* rank 0: file of model.init; "": none */
-    int64_t init_step;                       /* step of the weights in init_path; 0: unknown */
-    int64_t image_shift;                     /* see common/plan/replan.h */
-    int64_t step_shift;                      /* step in the plan's schedule minus step of the run */
-    json_t *binding;                         /* rank 0, for run_start */
-    json_t *kernel_kinds;                    /* rank 0: see kernel_kinds() */
-    json_t *provenance;                      /* rank 0: this attempt's, once gathered */
+    char resumed_from[PATH_MAX]; /* folder of the checkpoint; "": none */
+    struct run_state from;       /* state in that checkpoint */
+    char init_path[PATH_MAX];    /* rank 0: file of model.init; "": none */
+    int64_t init_step;           /* step of the weights in init_path; 0: unknown */
+    int64_t image_shift;         /* see common/plan/replan.h */
+    int64_t step_shift;          /* step in the plan's schedule minus step of the run */
+    json_t *binding;             /* rank 0, for run_start */
+    json_t *kernel_kinds;        /* rank 0: see kernel_kinds() */
+    json_t *provenance;          /* rank 0: this attempt's, once gathered */
+    struct monitor monitor;
     struct digest_chain losses, evaluations; /* over all steps and evaluations of the run */
     json_t *warnings;                        /* rank 0: from the start, reported after run_start */
     bool measures_peak;

@@ -9,6 +9,7 @@
 #include "common/plan/replan.h"
 #include "common/run/trace.h"
 #include "common/system/file.h"
+#include "common/text.h"
 #include "worker/data/loader.h"
 #include "worker/ema.h"
 #include "worker/evaluate.h"
@@ -35,6 +36,8 @@ struct trainer {
     int64_t first_step;             /* steps completed when this attempt began */
     int64_t evaluated_at, saved_at; /* last such step, -1: none yet */
     double lr;                      /* of the last step */
+    struct monitor_best best;       /* before the last evaluation */
+    bool is_kept;                   /* its checkpoint is to be kept, and not yet written */
     struct result result;
 };
 
@@ -440,6 +443,7 @@ static int train_evaluate_now(struct trainer *t, bool last, struct error *e)
     struct evaluation evaluation;
     bool stopped;
     double epoch = run_epoch(r, result->steps);
+    t->best = r->monitor.best;
     int status = evaluate(r, result->steps, epoch, last && r->spec->eval.predictions, &evaluation,
                           &stopped, e);
     if (stopped)
@@ -449,6 +453,7 @@ static int train_evaluate_now(struct trainer *t, bool last, struct error *e)
     result->evaluated = true;
     result->evaluation = evaluation;
     t->evaluated_at = result->steps;
+    t->is_kept = evaluation.is_kept;
     if (!result->target_reached) /* the first time counts */
         result->ttt_seconds = evaluation.ended - r->started;
     if (r->spec->eval.has_target_top1 && result->evaluation.top1 >= r->spec->eval.target_top1)
@@ -489,6 +494,7 @@ static struct run_state train_state_of(const struct trainer *t)
         .evaluation = result->evaluation,
         .losses = r->losses,
         .evaluations = r->evaluations,
+        .monitor = r->monitor,
         .tuning = r->tuning,
     };
 }
@@ -513,10 +519,13 @@ static int train_checkpoint_now(struct trainer *t, bool last, struct error *e)
         train_gather_states(t);
     int status = checkpoint_write(r, t->optimizer, &state, t->run->cancelled, t->result.model, e);
 
+    t->is_kept = false;
     if (!status)
         t->saved_at = t->result.steps;
     if (!status || last)
         return status;
+    if (t->evaluated_at == t->result.steps)
+        r->monitor.best = t->best; /* this one is not there to be kept */
     char message[ERROR_TEXT_BYTES];
     memcpy(message, e->text, sizeof message);
     return run_agree(r, run_warn(r, t->result.steps, message, e), e);
@@ -544,7 +553,7 @@ static int train_between_steps(struct trainer *t, struct error *e)
         (by_steps || plan_is_due(r->plan, s->checkpoint.every_epochs, step + r->step_shift));
     int status = train_evaluate_if_due(t, e);
 
-    if (!status && saves)
+    if (!status && (saves || t->is_kept))
         status = train_checkpoint_now(t, false, e);
     stall_step_ended(r->stall, step);
     return status;
@@ -557,8 +566,11 @@ static int train_steps(struct trainer *t, struct error *e)
     /* An evaluation that a signal interrupted before the checkpoint was written */
     int status = t->run->resumes ? train_evaluate_if_due(t, e) : 0;
 
+    if (!status && t->is_kept)
+        status = train_checkpoint_now(t, false, e);
     while (!status && t->result.steps < train_last_step(t->run) && !t->run->cancelled &&
-           !(t->run->spec->eval.stop_at_target && t->result.target_reached)) {
+           !(t->run->spec->eval.stop_at_target && t->result.target_reached) &&
+           !monitor_is_over(&t->run->monitor, t->run->spec)) {
         status = profile_before_step(t->profile, t->result.steps + 1, e);
         if (!status)
             status = train_step(t, t->result.steps, &stop, e);
@@ -589,6 +601,19 @@ static int train_evaluate_at_end(struct trainer *t, struct error *e)
     return status;
 }
 
+static void train_explain_end(struct trainer *t)
+{
+    const struct run *r = t->run;
+    const struct monitor *m = &r->monitor;
+
+    if (!r->cancelled && t->result.steps < train_last_step(r) && monitor_is_over(m, r->spec))
+        snprintf(t->result.reason, sizeof t->result.reason,
+                 "stopped early: %s has not improved on %.5g (step %.0f) in %.0f evaluation%s "
+                 "(eval.patience)",
+                 monitor_name(r->spec), m->reference, m->reference_step, m->waited,
+                 plural((int64_t)m->waited));
+}
+
 static int train_finish(struct trainer *t, struct error *e)
 {
     struct run *r = t->run;
@@ -603,13 +628,14 @@ static int train_finish(struct trainer *t, struct error *e)
         status = profile_finish(t->profile, e);
     /* A checkpoint of step 0, with nothing trained, cannot be resumed. */
     if (!status && !r->spec->checkpoint.disable && result->steps > 0 &&
-        t->saved_at != result->steps)
+        (t->saved_at != result->steps || t->is_kept))
         status = train_checkpoint_now(t, true, e);
     if (status)
         return status;
     stall_phase(r->stall, STALL_IN_END);
     stall_doing(r->stall, STALL_FILES);
     result->has_target = r->spec->eval.has_target_top1;
+    train_explain_end(t);
     const struct run_state now = train_state_of(t);
     result->images_per_sec =
         now.train_seconds == 0 ? 0 : (double)now.images_seen / now.train_seconds;
@@ -630,6 +656,8 @@ static void train_resume(struct trainer *t)
     t->lr = from->lr;
     r->losses = from->losses;
     r->evaluations = from->evaluations;
+    r->monitor = from->monitor;
+    r->plan->lr.scale = r->monitor.lr_scale;
     t->evaluated_at = from->evaluated ? from->evaluated_at : -1;
     result->evaluated = from->evaluated;
     result->evaluation = from->evaluation;
@@ -652,6 +680,7 @@ int train(struct run *r, struct error *e)
                         .last_progress = clock_monotonic(),
                         .result = {.status = "success"}};
 
+    monitor_from_json(&r->monitor, NULL, r->spec);
     if (r->resumes)
         train_resume(&t);
     int status = train_open_trainer(r, &t, e);

@@ -15,7 +15,7 @@
 
 static void checkpoints_print_list(const json_t *list)
 {
-    struct libscols_table *table = table_create(1, "STEP>,EPOCH>,SIZE>,WRITTEN>,REMARK");
+    struct libscols_table *table = table_create(1, "STEP>,EPOCH>,TOP-1>,SIZE>,WRITTEN>,REMARK");
     const json_t *item;
     char text[FORMAT_BYTES];
     size_t i;
@@ -25,13 +25,18 @@ static void checkpoints_print_list(const json_t *list)
         table_set(line, 0,
                   format_count(text, sizeof text, (long long)json_get_number(item, "step", NAN)));
         table_set(line, 1, format_number(text, sizeof text, json_get_number(item, "epoch", NAN)));
-        table_set(line, 2, format_size(text, sizeof text, json_get_number(item, "bytes", NAN)));
+        table_set(line, 2, format_percent(text, sizeof text, json_get_number(item, "top1", NAN)));
+        table_set(line, 3, format_size(text, sizeof text, json_get_number(item, "bytes", NAN)));
         table_set(
-            line, 3,
+            line, 4,
             format_ago(text, sizeof text, clock_now() - json_get_number(item, "written", NAN)));
-        table_set(line, 4, json_is_false(json_object_get(item, "complete")) ? "not complete" : "");
-        if (json_is_false(json_object_get(item, "complete")))
-            table_set_color(line, 4, "red");
+        long long best = json_get_integer(item, "best", 0);
+        snprintf(text, sizeof text, best > 1 ? "best %lld" : best == 1 ? "best" : "", best);
+        table_set(line, 5, text);
+        if (json_is_false(json_object_get(item, "complete"))) {
+            table_set(line, 5, "not complete");
+            table_set_color(line, 5, "red");
+        }
     }
     table_finish(table);
 }
@@ -42,16 +47,26 @@ static int checkpoints_find_step(const char *text, const json_t *list, long id, 
     const json_t *item;
     size_t i;
 
-    if (strcmp(text, "newest") != 0 && cmd_number(text, "get", 0, STEP_MAX, step, e))
+    bool best = strcmp(text, "best") == 0, newest = strcmp(text, "newest") == 0;
+
+    if (!best && !newest && cmd_number(text, "get", 0, STEP_MAX, step, e))
         return error_set(e, ERR_USAGE,
-                         "--get must be the step of a checkpoint, or newest, not \"%s\"", text);
-    if (strcmp(text, "newest") != 0)
+                         "--get must be the step of a checkpoint, newest, or best, not \"%s\"",
+                         text);
+    if (!best && !newest)
         return 0;
     json_array_foreach (list, i, item)
-        if (!json_is_false(json_object_get(item, "complete"))) {
+        if (!json_is_false(json_object_get(item, "complete")) &&
+            (newest || json_get_integer(item, "best", 0) == 1)) {
             *step = (long)json_get_number(item, "step", NAN);
             return 0;
         }
+    if (best)
+        return error_set(
+            e, ERR_NOT_FOUND,
+            "job %ld has no intact best checkpoint: checkpoint.keep_best must be above "
+            "0 when it runs; --get newest takes the newest",
+            id);
     return error_set(e, ERR_NOT_FOUND, "job %ld has no intact checkpoint", id);
 }
 
@@ -110,11 +125,11 @@ static int cmd_checkpoints(const struct cmd_args *args)
 
 /* clang-format off */
 const struct cmd cmd_checkpoints_entry = {
-    .name = "checkpoints", .synopsis = "[--get STEP|newest [--output FILE]] ID",
-    .help = "list a job's checkpoints, or download the weights of one", .example = "trainctl checkpoints --get newest --output weights.safetensors 7",
+    .name = "checkpoints", .synopsis = "[--get STEP|newest|best [--output FILE]] ID",
+    .help = "list a job's checkpoints, or download the weights of one", .example = "trainctl checkpoints --get best --output weights.safetensors 7",
     .run = cmd_checkpoints, .completion = "job", .operands = {1, 1},
     .options = {
-        OPTION("get", 0, "STEP", "download the weights of this step, or the newest", "newest|"),
+        OPTION("get", 0, "STEP", "download the weights of this step, the newest, or the best (checkpoint.keep_best)", "newest|best|"),
         OPTION("output", 'o', "FILE", "output file; - is standard output (job-ID-step-STEP.safetensors)", "file"),
     },
 };

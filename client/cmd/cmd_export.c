@@ -102,7 +102,7 @@ const struct cmd cmd_export_entry = {
     .help = "write a finished job to one file", .example = "trainctl export --weights 7 job-7.tar",
     .run = cmd_export, .completion = "job,file", .operands = {2, 2},
     .options = {
-        OPTION("weights", 0, NULL, "with its newest checkpoint", NULL),
+        OPTION("weights", 0, NULL, "with its best checkpoint (checkpoint.keep_best), otherwise the newest", NULL),
         OPTION("force", 0, NULL, "replace an existing file", NULL),
     },
 };

@@ -197,7 +197,7 @@ bool view_event_words(const struct stream_event *event, char *text, size_t bytes
         snprintf(text + used, bytes - used, *by ? "%s (by %s)" : "%s",
                  json_get_text(body, "state", ""), by);
     } else {
-        if (strcmp(type, "failed") == 0)
+        if (strcmp(type, "failed") == 0 || strcmp(type, "run_stop") == 0)
             words = json_get_text(body, "reason", "");
         snprintf(text + used, bytes - used, "%s", type);
         for (char *c = text + used; (c = strchr(c, '_'));)
@@ -210,9 +210,10 @@ bool view_event_words(const struct stream_event *event, char *text, size_t bytes
     if (*words)
         snprintf(text + used, bytes - used, ": %s", words);
     else if (strcmp(type, "eval") == 0)
-        snprintf(text + used, bytes - used, ": top-1 %s, top-5 %s",
+        snprintf(text + used, bytes - used, ": top-1 %s, top-5 %s%s",
                  format_percent(top1, sizeof top1, json_get_number(body, "top1", NAN)),
-                 format_percent(top5, sizeof top5, json_get_number(body, "top5", NAN)));
+                 format_percent(top5, sizeof top5, json_get_number(body, "top5", NAN)),
+                 json_is_true(json_object_get(body, "best")) ? ", the best so far" : "");
     else if (strcmp(type, "straggler") == 0) /* older workers send no message */
         snprintf(text + used, bytes - used, ": rank %.0f on %s, %.0f ms of %s instead of %.0f",
                  json_get_number(body, "rank", NAN), json_get_text(body, "host", ""),

@@ -211,6 +211,24 @@ static void job_check_formats(const struct job_spec *spec, bool eval_mode, struc
         "/comm/dtype", "must be \"fp32\" when mode is \"eval\": no gradients are summed", p);
 }
 
+static void job_check_monitor(const struct job_spec *spec, bool eval_mode, struct problems *p)
+{
+    bool plateau = spec->lr.decay == JOB_DECAY_PLATEAU,
+         often = !eval_mode && (plateau || spec->eval.patience > 0);
+    const char *key = spec->eval.patience > 0 ? "/eval/patience"
+                      : plateau               ? "/lr/decay"
+                                              : "/checkpoint/keep_best";
+
+    job_check_demand((!often && (spec->checkpoint.keep_best == 0 || eval_mode)) ||
+                         spec->data.eval || problems_about(p, "/data/eval"),
+                     key, "needs data.eval, whose evaluations it follows", p);
+    job_check_demand(!often || spec->eval.every_epochs > 0 ||
+                         problems_about(p, "/eval/every_epochs"),
+                     key, "needs eval.every_epochs, the interval between evaluations", p);
+    job_check_demand(spec->checkpoint.keep_best == 0 || !spec->checkpoint.disable,
+                     "/checkpoint/keep_best", "must be 0 with checkpoint.disable", p);
+}
+
 void job_check_together(const struct job_spec *spec, struct problems *p)
 {
     bool mode_known = !problems_about(p, "/mode"),
@@ -230,6 +248,7 @@ void job_check_together(const struct job_spec *spec, struct problems *p)
     job_check_demand(
         !spec->eval.stop_at_target || spec->data.eval || problems_about(p, "/data/eval"),
         "/eval/stop_at_target", "needs data.eval, the images to measure the accuracy on", p);
+    job_check_monitor(spec, eval_mode, p);
     job_check_demand(!spec->eval.predictions || spec->data.eval || problems_about(p, "/data/eval"),
                      "/eval/predictions", "needs data.eval, the images to write predictions of", p);
     job_check_demand(!job_spec_averages(spec) || !eval_mode,

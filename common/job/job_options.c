@@ -72,7 +72,7 @@ static const struct job_option options[] = {
           "for small images.")},
     {"/model/init", JOB_OPTION_STRING, OR_NULL, AT(model.init), DEFAULT("null"), TEXT(PATH), LENGTH(4095),
      HELP("Initial weights: a safetensors file (F32, F16 or BF16) with torchvision's names, the folder of a checkpoint, or a run "
-          "directory, whose newest complete checkpoint is used; null: random weights.")},
+          "directory, whose best checkpoint (checkpoint.keep_best), otherwise the newest complete one, is used; null: random weights.")},
     {"/model/bn_decay", JOB_OPTION_NUMBER, AT(model.bn_decay), DEFAULT("0.95"), RANGE(0, 1), BELOW,
      HELP("Decay of batch norm's running statistics per step (1 - PyTorch's momentum).")},
     {"/model/blur_pool", JOB_OPTION_BOOLEAN, AT(model.blur_pool), DEFAULT("false"),
@@ -241,21 +241,28 @@ static const struct job_option options[] = {
      HELP("Learning rate of the first step, from which warm-up rises to the peak; null: lr.base, or the peak if that is lower.")},
     {"/lr/warmup_epochs", JOB_OPTION_NUMBER, AT(lr.warmup_epochs), DEFAULT("5"), RANGE(0, 10000), UNIT("epochs"),
      HELP("Length of the linear warm-up; 0: none.")},
-    {"/lr/decay", CHOICE("poly", "cosine", "step", "exponential", "none"), AT(lr.decay), DEFAULT("\"poly\""),
-     HELP("How the learning rate falls after warm-up.")},
+    {"/lr/decay", CHOICE("poly", "cosine", "step", "exponential", "plateau", "none"), AT(lr.decay), DEFAULT("\"poly\""),
+     HELP("How the learning rate falls after warm-up. plateau: by lr.gamma when the evaluations (eval.every_epochs) have stopped improving.")},
     {"/lr/power", JOB_OPTION_NUMBER, AT(lr.power), DEFAULT("1"), RANGE(0, 10), ABOVE,
      HELP("Exponent of the poly decay; 1 is linear.")},
     {"/lr/end", JOB_OPTION_NUMBER, AT(lr.end), DEFAULT("0"), RANGE(0, 1000),
-     HELP("Final learning rate of the poly and cosine decays.")},
+     HELP("Final learning rate of the poly and cosine decays, and the lowest of the plateau decay.")},
     {"/lr/milestones", JOB_OPTION_NUMBERS, AT(lr.milestones), FLAG(lr.milestone_count), DEFAULT("[30, 60, 80]"),
      RANGE(0, 10000), ABOVE, .most = JOB_MILESTONES_MAX, UNIT("epochs"),
      HELP("Epochs, in ascending order, at which the step decay multiplies the learning rate by lr.gamma.")},
     {"/lr/gamma", JOB_OPTION_NUMBER, AT(lr.gamma), DEFAULT("0.1"), RANGE(0, 1), ABOVE,
-     HELP("Factor of the step decay at each milestone, and of the exponential decay per lr.decay_epochs.")},
+     HELP("Factor of the step decay at each milestone, of the exponential decay per lr.decay_epochs, and of the plateau decay.")},
     {"/lr/decay_epochs", JOB_OPTION_NUMBER, AT(lr.decay_epochs), DEFAULT("30"), RANGE(0, 10000), ABOVE, UNIT("epochs"),
      HELP("Time in which the exponential decay multiplies the learning rate by lr.gamma, counted from the end of warm-up.")},
     {"/lr/staircase", JOB_OPTION_BOOLEAN, AT(lr.staircase), DEFAULT("false"),
      HELP("Exponential decay in jumps, one after each lr.decay_epochs; false: a little in every step.")},
+    {"/lr/patience", JOB_OPTION_INTEGER, AT(lr.patience), DEFAULT("10"), RANGE(0, 10000), UNIT("evaluations"),
+     HELP("Plateau decay: evaluations without an improvement of eval.monitor that are tolerated; the next one multiplies the rate by "
+          "lr.gamma, as with PyTorch's ReduceLROnPlateau. Evaluations during warm-up do not count.")},
+    {"/lr/threshold", JOB_OPTION_NUMBER, AT(lr.threshold), DEFAULT("1e-4"), RANGE(0, 1), BELOW, UNIT("fraction"),
+     HELP("Plateau decay: a value counts as an improvement if it is better than the best one by more than this fraction of it.")},
+    {"/lr/cooldown", JOB_OPTION_INTEGER, AT(lr.cooldown), DEFAULT("0"), RANGE(0, 10000), UNIT("evaluations"),
+     HELP("Plateau decay: evaluations after a reduction that do not count for the next one.")},
 
     {"/optimizer/name", CHOICE("sgd", "sgdw", "lars", "adam", "adamw", "rmsprop", "adagrad", "adadelta"), AT(optimizer.name), DEFAULT("\"sgd\""),
      HELP("sgd: stochastic gradient descent with momentum; sgdw: sgd with decoupled weight decay, as DecoupledSGDW of MosaicML's Composer: "
@@ -303,6 +310,14 @@ static const struct job_option options[] = {
      HELP("Interval between evaluations, besides the one at the end; 0: only at the end.")},
     {"/eval/batch", JOB_OPTION_INTEGER, AT(eval.batch), DEFAULT("200"), RANGE(1, 65536), UNIT("images"),
      HELP("Images per evaluation batch.")},
+    {"/eval/monitor", CHOICE("top1", "loss"), AT(eval.monitor), DEFAULT("\"top1\""),
+     HELP("What makes an evaluation better than another, for checkpoint.keep_best, eval.patience and lr.decay plateau: a higher top-1 "
+          "accuracy, or a lower loss. With averaged weights (ema), theirs.")},
+    {"/eval/patience", JOB_OPTION_INTEGER, AT(eval.patience), DEFAULT("0"), RANGE(0, 10000), UNIT("evaluations"),
+     HELP("End the run early, as succeeded, after this many evaluations in succession without an improvement of eval.monitor; 0: never. "
+          "Needs eval.every_epochs.")},
+    {"/eval/min_delta", JOB_OPTION_NUMBER, AT(eval.min_delta), DEFAULT("0"), RANGE(0, 1000),
+     HELP("For eval.patience: a value is an improvement if it is better by more than this, for top1 as a fraction: 0.001 is 0.1 %.")},
     {"/eval/target_top1", JOB_OPTION_NUMBER, OR_NULL, AT(eval.target_top1), FLAG(eval.has_target_top1), DEFAULT("null"),
      RANGE(0, 1), ABOVE, UNIT("fraction"),
      HELP("Top-1 accuracy to reach, as a fraction: 0.759 is 75.9 %.")},
@@ -344,6 +359,9 @@ static const struct job_option options[] = {
     {"/checkpoint/keep", JOB_OPTION_INTEGER, APART, AT(checkpoint.keep), DEFAULT("\"auto\""), RANGE(1, 10000), WORDS("auto"),
      HELP("Number of checkpoints to keep, the newest ones. auto: two during the training, and only the last one, which has the final weights, "
           "after it has succeeded.")},
+    {"/checkpoint/keep_best", JOB_OPTION_INTEGER, AT(checkpoint.keep_best), DEFAULT("0"), RANGE(0, JOB_KEEP_BEST_MAX),
+     HELP("Number of checkpoints to keep besides, those of the best evaluations by eval.monitor; each is written at its evaluation. If "
+          "it is above 0, model.init of a run directory and trainctl export --weights take the best one instead of the newest.")},
     {"/checkpoint/disable", JOB_OPTION_BOOLEAN, AT(checkpoint.disable), DEFAULT("false"),
      HELP("Write no checkpoints; on many nodes they reduce the throughput.")},
 

@@ -36,6 +36,7 @@ enum job_decay {
     JOB_DECAY_COSINE,
     JOB_DECAY_STEP,
     JOB_DECAY_EXPONENTIAL,
+    JOB_DECAY_PLATEAU,
     JOB_DECAY_NONE
 };
 enum job_optimizer {
@@ -48,11 +49,13 @@ enum job_optimizer {
     JOB_OPTIMIZER_ADAGRAD,
     JOB_OPTIMIZER_ADADELTA
 };
+enum job_monitor { JOB_MONITOR_TOP1, JOB_MONITOR_LOSS };
 enum job_rounding { JOB_ROUNDING_FLOOR, JOB_ROUNDING_EXACT };
 enum job_batch_schedule { JOB_BATCH_CONSTANT, JOB_BATCH_FILL };
 enum job_rescale { JOB_RESCALE_RESCALE, JOB_RESCALE_KEEP_BATCH };
 
 #define JOB_MILESTONES_MAX 32
+#define JOB_KEEP_BEST_MAX  100
 #define JOB_MPI_ARGS_MAX   64
 #define JOB_HOSTS_MAX      4096
 #define JOB_ENV_MAX        64
@@ -156,6 +159,8 @@ struct job_spec {
         double gamma;
         double decay_epochs;
         bool staircase;
+        int64_t patience, cooldown; /* evaluations */
+        double threshold;
     } lr;
     struct job_optimizer_keys {
         enum job_optimizer name;
@@ -176,6 +181,9 @@ struct job_spec {
     struct {
         double every_epochs; /* 0: only at the end */
         int64_t batch;
+        enum job_monitor monitor;
+        int64_t patience; /* evaluations; 0: no early end */
+        double min_delta;
         bool has_target_top1;
         double target_top1; /* fraction, 0 to 1 */
         bool stop_at_target;
@@ -196,6 +204,7 @@ struct job_spec {
         double every_epochs;
         int64_t every_steps;
         int64_t keep; /* 0: "auto" */
+        int64_t keep_best;
         bool disable;
     } checkpoint;
     struct {

@@ -61,9 +61,11 @@ static const struct {
     {"start_lr", "Learning rate of the first update.",
      "lr.start (default: lr.base)"},
     {"last_lr", "The learning rate at each step; the value is that of the last step.",
-     "lr.decay and the keys of that decay: lr.power, lr.end, lr.milestones, lr.gamma, lr.decay_epochs, lr.staircase"},
+     "lr.decay and the keys of that decay: lr.power, lr.end, lr.milestones, lr.gamma, lr.decay_epochs, lr.staircase, lr.patience"},
     {"ema", "Fraction of the averaged weights that remains at each update of the average.",
      "ema.half_life or ema.decay, and ema.every"},
+    {"earliest_end_epoch", "Epoch in which the run ends if its evaluations do not improve.",
+     "eval.patience, and eval.every_epochs; eval.min_delta and eval.monitor say what an improvement is"},
     {"memory_bytes_per_worker", "Estimate of the maximum memory of a worker.",
      "mainly batch_per_worker (for an evaluation: eval.batch), then model.image_size and model.arch. accumulate_steps increases the global batch without more memory"},
     {"predicted", "Predicted time to train in seconds.",
@@ -383,6 +385,18 @@ static void explain_average(struct plan *plan, const struct job_spec *spec)
             spec->ema.warmup ? json_string("the first updates remember less (ema.warmup)") : NULL);
 }
 
+static void explain_patience(struct plan *plan, const struct job_spec *spec)
+{
+    if (spec->eval.patience == 0)
+        return;
+    explain_plan_add_explanation(
+        plan, "earliest_end_epoch", "(1 + patience) x every_epochs",
+        json_pack("{s:I, s:o}", "eval.patience", (json_int_t)spec->eval.patience,
+                  "eval.every_epochs", json_number(spec->eval.every_epochs)),
+        json_number(number_rounded((double)(1 + spec->eval.patience) * spec->eval.every_epochs)),
+        JOB, json_string("times and steps of the plan are those of a run that does not end early"));
+}
+
 /* In the formulas, s is the step, W warmup_steps, T train_steps. */
 static void explain_schedule(struct plan *plan, const struct job_spec *spec)
 {
@@ -394,6 +408,7 @@ static void explain_schedule(struct plan *plan, const struct job_spec *spec)
         [JOB_DECAY_STEP] =
             "s < W: start + (peak - start) s/W; then peak x gamma^(milestones passed)",
         [JOB_DECAY_EXPONENTIAL] = "s < W: start + (peak - start) s/W; then peak x gamma^((s-W)/D)",
+        [JOB_DECAY_PLATEAU] = "s < W: start + (peak - start) s/W; then peak x gamma^k",
         [JOB_DECAY_NONE] = "s < W: start + (peak - start) s/W; then peak",
     };
     static const char *const sources[] = {
@@ -401,28 +416,31 @@ static void explain_schedule(struct plan *plan, const struct job_spec *spec)
         [JOB_DECAY_COSINE] = "Loshchilov and Hutter 2017; Habana's ResNeXt-101 reference",
         [JOB_DECAY_STEP] = GOYAL,
         [JOB_DECAY_EXPONENTIAL] = (CRAY ", step 3; TensorFlow's exponential_decay"),
+        [JOB_DECAY_PLATEAU] = "PyTorch's ReduceLROnPlateau",
         [JOB_DECAY_NONE] = JOB,
     };
     const struct lr_schedule *lr = &plan->lr;
+    bool plateau = lr->decay == JOB_DECAY_PLATEAU;
     json_t *inputs = json_pack("{s:o, s:o, s:I, s:I}", "start", json_number(lr->start), "peak",
                                json_number(lr->peak), "W", (json_int_t)lr->warmup_steps, "T",
                                (json_int_t)lr->train_steps);
 
     if (lr->decay == JOB_DECAY_POLY)
         json_object_set_new(inputs, "power", json_number(lr->power));
-    if (lr->decay == JOB_DECAY_POLY || lr->decay == JOB_DECAY_COSINE)
+    if (lr->decay == JOB_DECAY_POLY || lr->decay == JOB_DECAY_COSINE || plateau)
         json_object_set_new(inputs, "end", json_number(lr->end));
     if (lr->decay == JOB_DECAY_STEP) {
         json_t *steps = json_array();
         for (size_t i = 0; i < lr->milestone_count; i++)
             json_array_append_new(steps, json_integer(lr->milestone_steps[i]));
         json_object_set_new(inputs, "milestones", steps);
-        json_object_set_new(inputs, "gamma", json_number(lr->gamma));
     }
-    if (lr->decay == JOB_DECAY_EXPONENTIAL) {
+    if (lr->decay == JOB_DECAY_STEP || lr->decay == JOB_DECAY_EXPONENTIAL || plateau)
         json_object_set_new(inputs, "gamma", json_number(lr->gamma));
+    if (plateau)
+        json_object_set_new(inputs, "patience", json_integer(spec->lr.patience));
+    if (lr->decay == JOB_DECAY_EXPONENTIAL)
         json_object_set_new(inputs, "D", json_number(number_rounded(lr->decay_steps)));
-    }
     explain_plan_add_explanation(
         plan, "last_lr",
         lr->decay == JOB_DECAY_EXPONENTIAL && lr->staircase
@@ -434,6 +452,9 @@ static void explain_schedule(struct plan *plan, const struct job_spec *spec)
                         ? "s is the epoch x steps_per_epoch, so that W and T are steps of the last "
                           "batch; a phase with another batch multiplies the rate by its lr_factor; "
                           "the value is that of the last step"
+                    : plateau
+                        ? "k counts the times that patience + 1 evaluations in succession were not "
+                          "better; the value is that of a run that always improves"
                         : "s is the step, from 0 to T-1; the value is that of the last step"));
 }
 
@@ -542,6 +563,7 @@ void plan_explain(struct plan *plan, const struct job_spec *spec, const struct p
         explain_start(plan, spec);
         explain_schedule(plan, spec);
         explain_average(plan, spec);
+        explain_patience(plan, spec);
         explain_predicted(plan, spec, inputs);
     }
     explain_memory(plan, spec);

@@ -63,6 +63,8 @@ static double lr_of_schedule(const struct lr_schedule *lr, double step)
         return lr_stepped(lr, step);
     case JOB_DECAY_EXPONENTIAL:
         return lr_exponential(lr, step);
+    case JOB_DECAY_PLATEAU:
+        return lr->peak * lr->scale;
     case JOB_DECAY_NONE:
         break;
     }

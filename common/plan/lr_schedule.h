@@ -24,6 +24,7 @@ struct lr_schedule {
     double gamma;       /* for step and exponential */
     double decay_steps; /* exponential: the rate is multiplied by gamma in this many steps */
     bool staircase;     /* exponential: multiply only at the end of each such period */
+    double scale;       /* plateau: of the peak; 1 in a plan, changed by the evaluations of a run */
     /* Without phases, step s of the run is step s of the schedule. */
     struct lr_phase phases[JOB_SIZES_MAX + 1];
     size_t phase_count;

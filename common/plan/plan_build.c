@@ -220,6 +220,7 @@ static void plan_rate(struct plan *plan, const struct job_spec *spec)
         .gamma = spec->lr.gamma,
         .decay_steps = plan->steps_in_epoch * spec->lr.decay_epochs,
         .staircase = spec->lr.staircase,
+        .scale = 1,
     };
     for (size_t i = 0; i < lr->milestone_count; i++)
         lr->milestone_steps[i] = llround(plan->steps_in_epoch * spec->lr.milestones[i]);

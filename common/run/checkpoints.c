@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/json.h"
 #include "common/log.h"
 #include "common/system/file.h"
 
@@ -64,6 +65,35 @@ static void checkpoint_remove(const char *checkpoints, const char *name)
         log_warning("%s", e.text);
 }
 
+const json_t *checkpoint_best(const json_t *state)
+{
+    return json_object_get(json_object_get(state, CHECKPOINT_MONITOR), CHECKPOINT_BEST);
+}
+
+int checkpoint_place(const json_t *best, int64_t step)
+{
+    for (size_t i = 0; i < json_array_size(best); i++)
+        if (json_integer_value(json_array_get(best, i)) == step)
+            return (int)i + 1;
+    return 0;
+}
+
+/* The state of the newest checkpoint up to the step. */
+static json_t *checkpoints_newest_state(const char *checkpoints, struct dirent **names, int count,
+                                        int64_t step)
+{
+    char path[PATH_MAX];
+    struct error e;
+    json_t *state = NULL;
+    int64_t of = 0;
+
+    for (int i = 0; i < count && !state; i++)
+        if (checkpoint_step(names[i]->d_name, &of) && of <= step &&
+            !file_path(path, &e, "%s/%s/state.json", checkpoints, names[i]->d_name))
+            state = json_document_load(path, &e);
+    return state;
+}
+
 void checkpoint_keep(const char *checkpoints, int64_t step, int64_t keep, bool later)
 {
     struct dirent **names;
@@ -73,11 +103,13 @@ void checkpoint_keep(const char *checkpoints, int64_t step, int64_t keep, bool l
 
     if (count < 0)
         log_warning("%s", e.text);
+    json_t *state = checkpoints_newest_state(checkpoints, names, count, step);
     for (int i = 0; i < count; i++) {
         checkpoint_step(names[i]->d_name, &of);
-        if (of > step ? later : kept++ >= keep)
+        if (of > step ? later : kept++ >= keep && !checkpoint_place(checkpoint_best(state), of))
             checkpoint_remove(checkpoints, names[i]->d_name);
     }
+    json_decref(state);
     checkpoint_list_free(names, count);
 }
 

@@ -26,8 +26,9 @@ static bool weights_exist(const char *folder, const char *name)
     return !file_path(path, NULL, "%s/%s", folder, name) && open_beneath_stat(path, &st, NULL) == 0;
 }
 
-/* state.json is written last and contains its own digest. */
-static bool weights_checkpoint_is_whole(const char *checkpoint)
+/* state.json is written last and contains its own digest. *best gets the step of the best
+ * checkpoint that it names, or 0. */
+static bool weights_checkpoint_is_whole(const char *checkpoint, int64_t *best)
 {
     char path[PATH_MAX], digest[DIGEST_BYTES] = "";
     struct error e;
@@ -40,24 +41,38 @@ static bool weights_checkpoint_is_whole(const char *checkpoint)
     if (stored)
         checkpoint_state_digest(state, digest);
     bool whole = stored && strcmp(stored, digest) == 0;
+    *best = json_integer_value(json_array_get(checkpoint_best(state), 0));
     json_decref(state);
     return whole;
 }
 
+static bool weights_take(const char *checkpoints, const char *name, char path[PATH_MAX],
+                         int64_t *best)
+{
+    char folder[PATH_MAX];
+
+    return !file_path(folder, NULL, "%s/%s", checkpoints, name) &&
+           weights_checkpoint_is_whole(folder, best) &&
+           !file_path(path, NULL, "%s/" MODEL_FILE, folder);
+}
+
+/* Finds the newest complete checkpoint, or the best one if the newest names it. */
 static int weights_find_newest(const char *checkpoints, char path[PATH_MAX], struct error *e)
 {
     struct dirent **names;
-    char folder[PATH_MAX];
+    char newest[PATH_MAX], name[32];
+    int64_t best = 0;
     bool found = false;
     int count = checkpoint_list(checkpoints, &names, e);
 
     if (count < 0)
         return count;
     for (int i = 0; i < count && !found; i++)
-        found = !file_path(folder, NULL, "%s/%s", checkpoints, names[i]->d_name) &&
-                weights_checkpoint_is_whole(folder) &&
-                !file_path(path, NULL, "%s/" MODEL_FILE, folder);
+        found = weights_take(checkpoints, names[i]->d_name, newest, &best);
     checkpoint_list_free(names, count);
+    snprintf(name, sizeof name, "step-%08lld", (long long)best);
+    if (found && (best == 0 || !weights_take(checkpoints, name, path, &best)))
+        memcpy(path, newest, sizeof newest);
     if (found)
         return 0;
     return error_set(

@@ -11,7 +11,7 @@
 #include "common/run/safetensors.h"
 
 /* Opens the file for model.init beneath data_roots: the file itself; model.safetensors of a
- * checkpoint; or that of the newest complete checkpoint of a run directory or its checkpoints/.
+ * checkpoint; or that of the best or newest complete checkpoint of a run directory or checkpoints/.
  * Sets *out as safetensors_open does. Returns ERR_INVALID or an error of open_beneath_file. */
 int weights_open(const char *init, char path[PATH_MAX], struct safetensors **out, struct error *e);
 

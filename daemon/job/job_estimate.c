@@ -315,7 +315,8 @@ static int estimate_job(struct store *s, const struct store_job *job, const stru
     int status = estimate_store_speed_of(s, job, spec, threads, steps, now, e);
 
     free(steps);
-    if (status || job->attempt != 1) /* after a restart the times span several attempts */
+    /* After a restart the times span several attempts; of an early end there was no forecast. */
+    if (status || job->attempt != 1 || job->step < job->train_steps)
         return status;
     json_t *forecast = estimate_forecast_judged(s, job, now);
     char *text = must_alloc(json_dumps(forecast, JSON_COMPACT | JSON_REAL_PRECISION(9)));

@@ -50,12 +50,14 @@ static int resume_read_state(const char *run_dir, int64_t number, struct resume_
         checkpoint_state_digest(state, hex);
         bad = strcmp(digest, hex);
     }
+    int64_t best = json_integer_value(json_array_get(checkpoint_best(state), 0));
     json_decref(state);
     if (bad)
         return error_set(e, ERR_CORRUPT, "%s has been changed since it was written", path);
     at->step = step;
     at->epoch = epoch;
     at->epoch_images = images;
+    at->best = best;
     return 0;
 }
 

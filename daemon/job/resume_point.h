@@ -7,6 +7,7 @@
 
 struct resume_point {
     int64_t step, epoch, epoch_images;
+    int64_t best;        /* step of the best checkpoint (checkpoint.keep_best); otherwise 0 */
     int64_t passed_over; /* step of the newest checkpoint if that is unusable; otherwise 0 */
     char why_not[256];
 };

@@ -444,6 +444,8 @@ static void failure_judge_by_run_stop(struct verdict *v, const json_t *run_stop,
         if (how->code > 0 || how->signal > 0)
             snprintf(v->reason, sizeof v->reason,
                      "complete; mpirun ended with an error after the end of the run");
+        else
+            snprintf(v->reason, sizeof v->reason, "%.300s", json_get_text(run_stop, "reason", ""));
     } else if (why || (status && strcmp(status, "failed") != 0)) {
         v->state = JOB_CANCELLED;
         snprintf(v->reason, sizeof v->reason, step > 0 ? "%s after step %lld" : "%s",
@@ -522,7 +524,7 @@ void failure_judge(const char *attempt_dir, const struct launch_exit *how, enum 
         v->own_fault = v->who.exit_code == OWN_FAULT_EXIT;
     }
     if (has_ended) {
-        if (v->state == JOB_SUCCEEDED)
+        if (v->state == JOB_SUCCEEDED && !*v->reason)
             snprintf(v->reason, sizeof v->reason, "complete");
         failure_append(v, "; %s, so it was ended", stall.reason);
     }

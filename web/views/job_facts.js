@@ -113,7 +113,7 @@ export function forecastCard() {
 }
 
 export function checkpointsCard(id) {
-  const card = tableCard("Checkpoints", [["Step", "num"], ["Epoch", "num"], ["Written", ""], ["Size", "num"], ["Weights", ""]], "None yet.", "checkpoints");
+  const card = tableCard("Checkpoints", [["Step", "num"], ["Epoch", "num"], ["Top-1", "num"], ["Written", ""], ["Size", "num"], ["Weights", ""]], "None yet.", "checkpoints");
   let text = "", written = 0, supported = true;
   return {
     element: card.element,
@@ -133,7 +133,7 @@ export function checkpointsCard(id) {
       if (JSON.stringify(checkpoints) === text) return;
       text = JSON.stringify(checkpoints);
       const num = (words) => h("td", { class: "num" }, words);
-      card.fill(checkpoints.map((c) => h("tr", {}, num(f.count(c.step)), num(c.epoch == null ? f.none : c.epoch.toFixed(2)),
+      card.fill(checkpoints.map((c) => h("tr", {}, num(f.count(c.step)), num(c.epoch == null ? f.none : c.epoch.toFixed(2)), num(`${f.percent(c.top1)}${c.best === 1 ? " (best)" : c.best ? ` (best ${c.best})` : ""}`),
         h("td", {}, f.date(c.written)), num(f.size(c.bytes)),
         h("td", {}, c.complete ? fileLink("download", `/v1/jobs/${id}/checkpoints/${c.step}`, `job-${id}-step-${c.step}.safetensors`,
           { "aria-label": `download the weights of step ${c.step}` }) : "incomplete"))));
@@ -155,7 +155,7 @@ const WORDS = {
   checkpoint: (e) => `checkpoint at step ${f.count(e.step)}`,
   straggler: stragglerWords,
   warning: (e) => e.message ?? "a warning",
-  run_stop: (e) => `attempt ${e.attempt} ended: ${e.status ?? ""}`,
+  run_stop: (e) => `attempt ${e.attempt} ended: ${e.status ?? ""}${e.reason ? `, ${e.reason}` : ""}`,
   failed: (e) => `attempt ${e.attempt} failed${e.reason ? `: ${e.reason}` : ""}`,
   labels: (e) => `${["name", "tags", "note", "starred"].filter((key) => key in e).map((key) => (key === "note" ? "note" : `${key}: ${e[key] === null ? "none" : [e[key]].flat().join(", ") || "none"}`)).join("; ")}${e.by ? ` (by ${e.by})` : ""}`,
   resume: () => "resumed from its newest checkpoint",

@@ -16,6 +16,8 @@ static int result_report_run_stop(struct run *r, const struct result *s, int64_t
 {
     report_begin(r->report, EVENT_RUN_STOP);
     report_text(r->report, "status", s->status);
+    if (*s->reason)
+        report_text(r->report, "reason", s->reason);
     report_int(r->report, "step", s->steps);
     report_real(r->report, "ttt_seconds", s->ttt_seconds);
     report_real(r->report, "images_per_sec", s->images_per_sec);
@@ -38,8 +40,9 @@ static int result_write_file(const struct run *r, const struct result *s, struct
     char path[PATH_MAX];
     const struct evaluation *v = &s->evaluation;
     json_t *file = json_pack(
-        "{s:s, s:I, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:I, s:o}", "status", s->status, "steps",
-        (json_int_t)s->steps, "ttt_seconds", json_number_or_null(s->ttt_seconds), "images_per_sec",
+        "{s:s, s:o, s:I, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:I, s:o}", "status", s->status,
+        "reason", json_text_or_null(s->reason), "steps", (json_int_t)s->steps, "ttt_seconds",
+        json_number_or_null(s->ttt_seconds), "images_per_sec",
         json_number_or_null(s->images_per_sec), "top1",
         json_number_or_null(s->evaluated ? v->top1 : NAN), "top5",
         json_number_or_null(s->evaluated ? v->top5 : NAN), "eval_loss",
@@ -67,7 +70,7 @@ static void result_print_summary(const struct run *r, const struct result *s)
     if (s->evaluated)
         printf(", Top-1 accuracy = %.5g, Top-5 accuracy = %.5g, loss = %.7g", s->evaluation.top1,
                s->evaluation.top5, s->evaluation.loss);
-    printf("\n");
+    printf("%s%s\n", *s->reason ? "; " : "", s->reason);
     fflush(stdout);
 }
 

@@ -16,7 +16,8 @@ struct result {
     struct evaluation evaluation; /* last evaluation */
     bool has_target, target_reached;
     int64_t bad_images;
-    char model[64]; /* final weights, relative to the run directory; "": there are none */
+    char reason[160]; /* of an early end; "": none */
+    char model[64];   /* final weights, relative to the run directory; "": there are none */
 };
 
 /* Rank 0 writes the result; the other ranks return 0. Collective. */

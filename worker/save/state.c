@@ -80,7 +80,7 @@ static json_t *state_to_json(const struct run_state *s, const struct job_spec *s
     model_tuning_to_text(&s->tuning, tuning);
     return json_pack(
         "{s:i, s:s, s:o, s:I, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:I, "
-        "s:o, s:b, s:o, s:s, s:s, s:s, s:o}",
+        "s:o, s:b, s:o, s:s, s:s, s:s, s:o, s:o}",
         "format", FORMAT, "version", PACKAGE_VERSION, "job", state_identity_of(spec), "step",
         (json_int_t)s->step, "epoch", json_number(s->epochs_done), "schedule_step",
         (json_int_t)s->schedule_step, "epoch_number", (json_int_t)s->epoch, "epoch_images",
@@ -91,7 +91,8 @@ static json_t *state_to_json(const struct run_state *s, const struct job_spec *s
         "bad_images", (json_int_t)s->bad_images, "run_started", json_number(s->run_started),
         "target_reached", s->target_reached, "evaluation", state_evaluation_to_json(s), "winograd",
         tuning, "losses", s->losses.hex, "evaluations", s->evaluations.hex, "train_seconds",
-        json_number_or_null(s->train_seconds));
+        json_number_or_null(s->train_seconds), CHECKPOINT_MONITOR,
+        monitor_to_json(&s->monitor, spec));
 }
 
 int run_state_write(const struct run_state *s, const struct job_spec *spec, const char *folder,
@@ -272,8 +273,10 @@ int run_state_read(const char *folder, const struct job_spec *spec, struct run_s
         status = state_check_files(state, folder, e);
     if (!status && state_read_numbers(state, s))
         status = error_set(e, ERR_CORRUPT, "%s has a missing or invalid number", path);
-    if (!status)
+    if (!status) {
         state_read_evaluation(state, s);
+        monitor_from_json(&s->monitor, json_object_get(state, CHECKPOINT_MONITOR), spec);
+    }
     json_decref(state);
     return status;
 }

@@ -16,6 +16,7 @@
 #include "common/error.h"
 #include "common/job/job_spec.h"
 #include "worker/model/tuning.h"
+#include "worker/monitor.h"
 
 struct evaluation {
     double top1, top5; /* fractions of all images */
@@ -26,6 +27,7 @@ struct evaluation {
     bool has_raw; /* the members above are of the averaged weights, those below of the trained
                      weights */
     double raw_top1, raw_top5, raw_loss;
+    bool is_kept; /* one of checkpoint.keep_best; not stored */
 };
 
 /* Digest of a sequence of numbers: each step digests the previous digest and new numbers, so that a
@@ -62,6 +64,7 @@ struct run_state {
     double ttt_seconds;
     struct evaluation evaluation; /* last evaluation; seconds and ended are not stored */
     struct digest_chain losses, evaluations;
+    struct monitor monitor;
     struct model_tuning tuning; /* algorithms of the convolutions, which affect the last bits */
 };
 

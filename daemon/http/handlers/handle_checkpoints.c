@@ -1,5 +1,6 @@
 #include <errno.h>
 #include <limits.h>
+#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -168,11 +169,16 @@ static bool checkpoint_is_complete(const char *run_dir, int64_t step, const json
     return whole;
 }
 
-static json_t *checkpoint_to_json(const char *run_dir, int64_t step)
+/* *best: the steps of the best ones, taken from the first state. */
+static json_t *checkpoint_to_json(const char *run_dir, int64_t step, json_t **best)
 {
     struct stat st = {0}, state_file;
     json_t *state = checkpoint_read_state(run_dir, step, &state_file);
     json_t *epoch = json_incref(json_object_get(state, "epoch"));
+    const json_t *v = json_object_get(state, "evaluation");
+    bool own = v && json_get_integer(v, "step", -1) == step;
+    json_t *top1 = json_number_or_null(own ? json_get_number(v, "top1", NAN) : NAN);
+    json_t *loss = json_number_or_null(own ? json_get_number(v, "loss", NAN) : NAN);
     int fd = checkpoint_open(run_dir, step, CHECKPOINT_MODEL);
 
     if (fd >= 0) {
@@ -180,13 +186,16 @@ static json_t *checkpoint_to_json(const char *run_dir, int64_t step)
         close(fd);
     }
     bool complete = checkpoint_is_complete(run_dir, step, state, &state_file);
+    if (!*best)
+        *best = json_incref((json_t *)checkpoint_best(state));
     json_decref(state);
-    return json_pack("{s:I, s:o, s:I, s:o, s:b}", "step", (json_int_t)step, "epoch",
-                     epoch ? epoch : json_null(), "bytes", (json_int_t)st.st_size, "written",
-                     fd >= 0
-                         ? json_number((double)st.st_mtim.tv_sec + (double)st.st_mtim.tv_nsec / 1e9)
-                         : json_null(),
-                     "complete", complete);
+    return json_pack(
+        "{s:I, s:o, s:I, s:o, s:b, s:o, s:o, s:o}", "step", (json_int_t)step, "epoch",
+        epoch ? epoch : json_null(), "bytes", (json_int_t)st.st_size, "written",
+        fd >= 0 ? json_number((double)st.st_mtim.tv_sec + (double)st.st_mtim.tv_nsec / 1e9)
+                : json_null(),
+        "complete", complete, "top1", top1, "loss", loss, "best",
+        json_integer_or_null(checkpoint_place(*best, step), checkpoint_place(*best, step)));
 }
 
 static int checkpoints_list_of(const struct store_job *job, struct dirent ***names, struct error *e)
@@ -220,12 +229,13 @@ int handle_checkpoints(const struct request *q, struct reply *r, struct error *e
         store_job_clear(&job);
         return count;
     }
-    json_t *list = json_array();
+    json_t *list = json_array(), *best = NULL;
     for (int i = 0; i < count; i++) {
         int64_t step = 0;
         checkpoint_step(names[i]->d_name, &step);
-        json_array_append_new(list, checkpoint_to_json(job.run_dir, step));
+        json_array_append_new(list, checkpoint_to_json(job.run_dir, step, &best));
     }
+    json_decref(best);
     checkpoint_list_free(names, count);
     store_job_clear(&job);
     return reply_json(r, 200, json_pack("{s:o}", "checkpoints", list), e);

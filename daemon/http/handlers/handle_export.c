@@ -142,11 +142,15 @@ static int export_add_weights(const struct store_job *job, struct job_archive_fi
 {
     int64_t step = resume_point_newest_step(job->run_dir, e);
     struct dirent **names = NULL;
+    struct resume_point at;
+    struct error ignored;
     char name[512];
     int status = 0;
 
     if (step < 0)
         return (int)step;
+    if (step > 0 && resume_point_find(job->run_dir, &at, &ignored) > 0 && at.best > 0)
+        step = at.best;
     if (step == 0)
         return error_set(e, ERR_NOT_FOUND, "job %lld has no checkpoint, so no weights",
                          (long long)job->id);

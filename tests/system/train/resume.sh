@@ -154,6 +154,22 @@ like "$output" 'is damaged: cannot open .*ema.safetensors.*--resume latest uses 
 trial 2 adam '.optimizer = {"name": "adamw", "weight_decay": 0.1} | .lr.base = 0.001'
 survives "AdamW, 2 ranks" "$work/adam.json" 2 "$work/adam" at_step 4
 
+# What evaluations decide: the rate falls after each that is not much better, the best two are kept.
+trial 2 plateau '.lr = {"base": 0.05, "warmup_epochs": 0, "scaling": "none", "decay": "plateau", "gamma": 0.5, "patience": 0, "threshold": 0.9} | .eval.every_epochs = 0.2 |
+    .eval.monitor = "loss" | .eval.patience = 50 | .checkpoint = {"every_steps": 2, "every_epochs": 0, "keep": 1, "keep_best": 2}'
+rates='select(.type == "step" and .step > 4) | .lr'
+is "$(jq -c "$rates" "$work/plateau/attempt-1/events.jsonl" | sort -u | wc -l)" 2 "the rate of a plateau falls from step to step"
+monitored() {
+    jq -cS .monitor "$1/checkpoints/step-00000006/state.json"
+}
+for moment in "at_step 3" "writes_checkpoint 4" "after_checkpoint 2 0.0$((RANDOM % 10))"; do
+    # shellcheck disable=SC2086
+    survives "a plateau and the best checkpoints, $moment" "$work/plateau.json" 2 "$work/plateau" $moment
+    is "$(jq -c "$rates" "$run/attempt-2/events.jsonl" | tail -2)" "$(jq -c "$rates" "$work/plateau/attempt-1/events.jsonl")" "the rates go on"
+    is "$(monitored "$run")" "$(monitored "$work/plateau")" "and so does what the evaluations decided"
+    is "$(ls "$run/checkpoints")" "$(ls "$work/plateau/checkpoints")" "and the same checkpoints are kept"
+done
+
 # Dropout is drawn for each image of each epoch, also where a batch has two epochs.
 trial 2 cnn '.model = {"arch": "cnn"} | .optimizer = {"name": "adam"} | .lr.base = 0.001 | .steps_rounding = "exact" |
     .data.train_images = 18 | .accumulate_steps = 2 | .batch_per_worker = 2'
