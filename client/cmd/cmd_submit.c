@@ -148,6 +148,7 @@ static json_t *cmd_clone_document_of(const struct cmd_args *args, struct error *
         error_set(e, ERR_INTERNAL, "the daemon's answer does not contain the document of job %ld",
                   id);
     bool changed;
+    json_object_del(document, "after"); /* the new job need not wait for what this one waited for */
     if (document &&
         (document_set_all(document, args, e) || document_paths_absolute(document, &changed, e))) {
         json_decref(document);

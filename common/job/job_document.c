@@ -308,7 +308,10 @@ static void job_schema_add_choices(json_t *schema, const struct job_option *o)
 static void job_schema_add_elements(json_t *schema, const struct job_option *o)
 {
     bool strings = o->type == JOB_OPTION_STRINGS, steps = o->type == JOB_OPTION_STEPS;
-    json_t *element = json_pack("{s:s}", "type", strings ? "string" : steps ? "integer" : "number");
+    json_t *element = json_pack("{s:s}", "type",
+                                strings             ? "string"
+                                : steps || o->whole ? "integer"
+                                                    : "number");
 
     if (strings)
         job_schema_add_length(element, o);

@@ -28,6 +28,8 @@
 /* Sorted JSON list, in the order of the table's key. */
 #define JOB_TAGS_COLUMN                                                                            \
     "(select json_group_array(its.tag) from job_tag as its where its.job_id = job.id)"
+#define JOB_WAITS_FOR_COLUMN                                                                       \
+    "(select json_group_array(after_id) from job_after where job_id = job.id having count(*) > 0)"
 
 /* clang-format off */
 #define JOB_FIELDS(X) \
@@ -53,6 +55,7 @@
     X(estimated_start, TIME, "iif(state = 'queued', estimated_start, null)", time, SILENT) \
     X(held_at, TIME, "held_at", time, SILENT) /* while queued; 0: not held */ \
     X(held_by, TEXT, "iif(held_at is null, null, held_by)", string_if, SILENT) /* same form as submitted_by */ \
+    X(waits_for, TEXT, JOB_WAITS_FOR_COLUMN, raw_if, SILENT) /* jobs that have not succeeded yet, JSON list of ids */ \
     X(imported_from, TEXT, "imported_from", raw_if, SILENT) /* JSON: which job of which other database it is */ \
     X(created_at, TIME, "created_at", time, NOTICE) \
     X(started_at, TIME, "started_at", time, NOTICE) \

@@ -393,6 +393,8 @@ static const struct job_option options[] = {
      HELP("Number of times a job is restarted from its newest checkpoint after a failure that its document did not cause.")},
     {"/restart/on_fewer_nodes", CHOICE("rescale", "keep_batch"), APART, AT(restart.on_fewer_nodes), DEFAULT("\"rescale\""),
      HELP("If fewer nodes remain: rescale uses a smaller global batch and learning rate, keep_batch keeps the batch by accumulation.")},
+    {"/after", JOB_OPTION_NUMBERS, APART, AT(after), FLAG(after_count), DEFAULT("[]"), RANGE(1, 1e12), .whole = true, .most = JOB_AFTER_MAX,
+     HELP("Ids of earlier jobs: this one starts once all of them have succeeded, and is cancelled when one of them fails, is cancelled or cannot start itself.")},
     {"/priority", JOB_OPTION_INTEGER, APART, AT(priority), DEFAULT("0"), RANGE(-1000, 1000),
      HELP("Jobs with a higher priority start first; each point is worth an hour of waiting (priority_seconds of traind.conf).")},
     {"/notify", JOB_OPTION_NOTIFY, APART, AT(notify), DEFAULT("[]"), .most = NOTICE_RULES_MAX,
@@ -605,7 +607,8 @@ void job_option_expects(const struct job_option *o, char text[JOB_OPTION_EXPECTS
                  o->max, job_options_made_of(o));
         break;
     case JOB_OPTION_NUMBERS:
-        snprintf(text, bytes, "a list of at most %zu numbers %s", o->most, range);
+        snprintf(text, bytes, "a list of at most %zu %s %s", o->most,
+                 o->whole ? "integers" : "numbers", range);
         break;
     case JOB_OPTION_MAP:
         snprintf(text, bytes,

@@ -38,6 +38,7 @@ struct job_option {
     enum job_text names; /* allowed characters of the names in a MAP; no kind allows "=" */
     size_t name_max;     /* maximum bytes of a name in a MAP */
     bool unique;         /* the elements of STRINGS must differ */
+    bool whole;          /* NUMBERS are integers */
     bool nullable;
     bool above_min;       /* exclusive minimum */
     bool below_max;       /* exclusive maximum */

@@ -54,6 +54,7 @@ enum job_rounding { JOB_ROUNDING_FLOOR, JOB_ROUNDING_EXACT };
 enum job_batch_schedule { JOB_BATCH_CONSTANT, JOB_BATCH_FILL };
 enum job_rescale { JOB_RESCALE_RESCALE, JOB_RESCALE_KEEP_BATCH };
 
+#define JOB_AFTER_MAX      64
 #define JOB_MILESTONES_MAX 32
 #define JOB_KEEP_BEST_MAX  100
 #define JOB_MPI_ARGS_MAX   64
@@ -229,6 +230,8 @@ struct job_spec {
         enum job_rescale on_fewer_nodes;
     } restart;
     int64_t priority;
+    double after[JOB_AFTER_MAX]; /* ids of jobs */
+    size_t after_count;
     struct notice_rules notify; /* only used by the daemon */
     json_t
         *from_data; /* not a key: which values were derived from the data, for explaining a plan */

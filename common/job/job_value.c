@@ -56,6 +56,7 @@ static bool job_value_list_right(const struct job_option *o, const json_t *v)
     for (size_t i = 0; i < count; i++) {
         const json_t *element = json_array_get(v, i);
         if (o->type == JOB_OPTION_STRINGS ? !job_value_string_right(o, element)
+            : o->whole                    ? !job_value_integer_right(o, element)
                                           : !job_value_number_right(o, element))
             return false;
     }

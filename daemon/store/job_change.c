@@ -2,9 +2,12 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "common/buffer.h"
 #include "daemon/store/audit.h"
 #include "daemon/store/event.h"
+#include "daemon/store/job_insert.h"
 #include "daemon/store/once.h"
 #include "daemon/store/sql.h"
 #include "daemon/store/usage.h"
@@ -37,14 +40,15 @@ int store_check_not_cancelled(struct sql *c, int64_t id, struct error *e)
                      (long long)id);
 }
 
-int store_state_apply(struct sql *c, int64_t id, const struct store_state_change *change,
-                      struct error *e)
+static int change_apply(struct sql *c, int64_t id, const struct store_state_change *change,
+                        bool *ended, struct error *e)
 {
     enum job_state from;
     int status = store_job_state_now(c, id, &from, e);
 
     if (status)
         return status;
+    *ended = from != change->to && job_state_is_final(change->to);
     if (from != change->to && !job_state_leads_to(from, change->to))
         return error_set(e, ERR_CONFLICT, "job %lld is %s and cannot become %s", (long long)id,
                          job_state_name(from), job_state_name(change->to));
@@ -67,10 +71,100 @@ int store_state_apply(struct sql *c, int64_t id, const struct store_state_change
         (int64_t)job_state_is_final(change->to), (int64_t)job_state_is_active(change->to));
     if (!status)
         status = store_event_state(c, id, change, e);
-    if (status || from == change->to || !job_state_is_final(change->to))
+    if (status || !*ended)
         return status;
     struct store_fact fact = {.what = STORE_FACT_END, .id = id, .change = change, .t = change->now};
     return store_call_hook(c, &fact, e);
+}
+
+int store_waits_for(struct sql *c, int64_t id, char reason[STORE_WAITS_BYTES], struct error *e)
+{
+    char *ids = NULL;
+    int64_t count = 0;
+    int found = sql_one(c, e,
+                        "select group_concat(after_id, ', '), count(*) from "
+                        "(select after_id from job_after where job_id = ? order by after_id)",
+                        "i:si", id, &ids, &count);
+
+    if (count > 0)
+        snprintf(reason, STORE_WAITS_BYTES, "waiting until job%s %s %s succeeded",
+                 count > 1 ? "s" : "", ids, count > 1 ? "have" : "has");
+    else
+        reason[0] = '\0';
+    free(ids);
+    return found < 0 ? found : 0;
+}
+
+/* A job's turn in the queue begins when all jobs before it have succeeded. */
+static int change_follow(struct sql *c, int64_t id, int64_t before, double now, struct error *e)
+{
+    char waits[STORE_WAITS_BYTES], reason[STORE_WAITS_BYTES];
+    struct store_state_change same = {JOB_QUEUED, reason, now, NULL};
+    bool held, ended;
+
+    if (sql_run(c, e, NULL, "delete from job_after where job_id = ?1 and after_id = ?2", "ii", id,
+                before) ||
+        store_waits_for(c, id, waits, e) ||
+        sql_one(c, e, "select held_at is not null from job where id = ?", "i:b", id, &held) < 0)
+        return -(int)e->code;
+    snprintf(reason, sizeof reason, "%s", waits);
+    if (!*waits)
+        snprintf(reason, sizeof reason, "job %lld has succeeded", (long long)before);
+    if ((!*waits && store_job_to_end_of_queue(c, id, now, e)) ||
+        (!held && change_apply(c, id, &same, &ended, e)))
+        return -(int)e->code;
+    return 0;
+}
+
+static int change_end_waiting(struct sql *c, int64_t id, int64_t before, double now,
+                              struct error *e)
+{
+    char reason[128];
+    struct store_state_change cancelled = {JOB_CANCELLED, reason, now, NULL};
+    enum job_state state;
+    bool ended;
+
+    if (sql_run(c, e, NULL, "delete from job_after where job_id = ?", "i", id) ||
+        store_job_state_now(c, before, &state, e))
+        return -(int)e->code;
+    snprintf(reason, sizeof reason, "cancelled, as it was to start after job %lld, which %s",
+             (long long)before, state == JOB_FAILED ? "has failed" : "was cancelled");
+    return change_apply(c, id, &cancelled, &ended, e);
+}
+
+/* Changes the jobs that wait for an ended one, those that wait for these, and so on. */
+static int change_waiting_for(struct sql *c, int64_t id, const struct store_state_change *change,
+                              struct error *e)
+{
+    int64_t *ended = NULL, next;
+    size_t count = 0, room = 0;
+    int found = 1, status = 0;
+
+    array_add(ended, count, room) = id;
+    for (size_t i = 0; i < count && !status; i++)
+        while (!status &&
+               (found = sql_one(c, e, "select job_id from job_after where after_id = ? limit 1",
+                                "i:i", ended[i], &next)) > 0) {
+            if (change->to == JOB_SUCCEEDED) {
+                status = change_follow(c, next, id, change->now, e);
+            } else {
+                status = change_end_waiting(c, next, ended[i], change->now, e);
+                array_add(ended, count, room) = next;
+            }
+        }
+    free(ended);
+    return found < 0 ? found : status;
+}
+
+int store_state_apply(struct sql *c, int64_t id, const struct store_state_change *change,
+                      struct error *e)
+{
+    bool ended = false;
+    int status = change_apply(c, id, change, &ended, e);
+
+    if (!status && ended)
+        status = sql_run(c, e, NULL, "delete from job_after where job_id = ?", "i", id);
+    return status || !ended ? status : change_waiting_for(c, id, change, e);
 }
 
 int store_job_set_state(struct store *s, int64_t id, const struct store_state_change *change,
@@ -214,12 +308,16 @@ static int change_waiting_job(struct sql *c, int64_t id, const struct store_wait
                               struct error *e)
 {
     struct waiting_job job = {0};
-    char reason[128];
+    char waits[STORE_WAITS_BYTES], reason[128 + STORE_WAITS_BYTES];
 
     if (change_read_waiting(c, id, &job, e) || change_check_waiting(id, &job, change, e) ||
         change_write_waiting(c, id, change, e))
         return -(int)e->code;
     change_reason(&job, change, reason, sizeof reason);
+    if (store_waits_for(c, id, waits, e))
+        return -(int)e->code;
+    if (*waits)
+        snprintf(reason + strlen(reason), sizeof reason - strlen(reason), "; %s", waits);
     static const enum store_audit_kind kinds[] = {[STORE_HOLD] = STORE_AUDIT_JOB_HOLD,
                                                   [STORE_RELEASE] = STORE_AUDIT_JOB_RELEASE,
                                                   [STORE_PRIORITY] = STORE_AUDIT_JOB_PRIORITY};

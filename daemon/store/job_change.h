@@ -37,10 +37,15 @@ int store_job_set_disk(struct store *s, int64_t id, int64_t bytes, struct error 
 struct sql;
 
 int store_job_state_now(struct sql *c, int64_t id, enum job_state *state, struct error *e);
-/* Does the same as store_job_set_state in the caller's transaction. */
+/* Does the same as store_job_set_state in the caller's transaction. The end of a job changes those
+ * that wait for it (the key after): when it has succeeded they may start once they wait for no
+ * other; otherwise they, and those that wait for them, are cancelled. */
 int store_state_apply(struct sql *c, int64_t id, const struct store_state_change *change,
                       struct error *e);
 /* ERR_CONFLICT: cancellation was requested. */
 int store_check_not_cancelled(struct sql *c, int64_t id, struct error *e);
+/* Describes which jobs a queued job waits for; "": none. */
+#define STORE_WAITS_BYTES 1100 /* 64 ids of 13 digits */
+int store_waits_for(struct sql *c, int64_t id, char reason[STORE_WAITS_BYTES], struct error *e);
 /* ERR_CONFLICT: the job is held. */
 int store_check_not_held(struct sql *c, int64_t id, struct error *e);

@@ -88,9 +88,34 @@ int store_job_set_size(struct sql *c, int64_t id, const struct store_job_size *s
         size->eval_images, size->nodes, size->node_share);
 }
 
+/* Stores which jobs it waits for. */
+static int job_insert_after(struct sql *c, int64_t id, struct error *e)
+{
+#define AFTER(wanted)                                                                              \
+    "from job as new, json_each(new.spec, '$.after') as its left join job as earlier "             \
+    "on earlier.id = its.value where new.id = ?1 and " wanted
+    int64_t gone;
+    int found = sql_one(
+        c, e,
+        "select its.value " AFTER("coalesce(earlier.state, 'failed') in ('failed', 'cancelled')"),
+        "i:i", id, &gone);
+
+    if (found)
+        return found < 0 ? found
+                         : error_set(e, ERR_INVALID,
+                                     "job %lld, after which this one is to start, has just ended "
+                                     "without success, or was removed",
+                                     (long long)gone);
+    return sql_run(c, e, NULL,
+                   "insert or ignore into job_after (job_id, after_id) select ?1, its.value " AFTER(
+                       "earlier.state <> 'succeeded'"),
+                   "i", id);
+}
+
 static int job_insert(struct sql *c, const struct store_job_new *job, int64_t *id, struct error *e)
 {
     struct store_state_change queued = {JOB_QUEUED, job->reason, job->now, job->submitted_by};
+    char waits[STORE_WAITS_BYTES];
 
     int status = sql_run(
         c, e, NULL,
@@ -108,9 +133,11 @@ static int job_insert(struct sql *c, const struct store_job_new *job, int64_t *i
     if (sql_run(c, e, NULL, "update job set run_dir = 'jobs/' || id where id = ?", "i", *id) ||
         store_tags_insert(c, *id, job->tags, job->tag_count, e) ||
         store_job_set_size(c, *id, &job->size, e) ||
-        store_job_to_end_of_queue(c, *id, job->now, e) || store_audit_write(c, &line, e))
+        store_job_to_end_of_queue(c, *id, job->now, e) || job_insert_after(c, *id, e) ||
+        store_waits_for(c, *id, waits, e) || store_audit_write(c, &line, e))
         return -(int)e->code;
-    return store_event_state(c, *id, &queued, e);
+    queued.reason = *waits ? waits : job->reason;
+    return store_state_apply(c, *id, &queued, e);
 }
 
 /* Runs in the transaction that inserts the job, because a sweep that ends finds its jobs through

@@ -185,17 +185,19 @@ static void job_states_text(unsigned states, char *text, size_t bytes)
     "select " FULL " from job where id in (select id from job " from                               \
     " order by queued_at - priority * ?2, id limit ?3)"
 
+#define MAY_START "held_at is null and not exists (select 1 from job_after where job_id = job.id)"
+
 /* Uses a covering index, so the cost does not depend on the length of the queue. */
 static sqlite3_stmt *job_queue_query(struct sql *c, const struct store_job_filter *filter,
                                      int64_t limit, struct error *e)
 {
     static const char *const lists[] = {
-        [STORE_ANY_LAUNCHER] = QUEUE_LIST("where state = 'queued' and held_at is null"),
+        [STORE_ANY_LAUNCHER] = QUEUE_LIST("where state = 'queued' and " MAY_START),
         [STORE_LOCAL] =
             QUEUE_LIST("indexed by job_by_queue where state = 'queued' and launcher = 'local' "
-                       "and held_at is null"),
+                       "and " MAY_START),
         [STORE_SLURM] = QUEUE_LIST("indexed by job_of_slurm where state = 'queued' and launcher = "
-                                   "'slurm' and slurm is null and held_at is null"),
+                                   "'slurm' and slurm is null and " MAY_START),
         [STORE_IN_SLURM] = QUEUE_LIST("indexed by job_of_slurm where state = 'queued' and "
                                       "launcher = 'slurm' and slurm is not null"),
     };

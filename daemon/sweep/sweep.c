@@ -52,6 +52,8 @@ static struct job_spec *sweep_parse_trial(struct job_manager *m, json_t *documen
 
     if (spec && own->count == 0 && permit)
         permit->check(spec, permit->context, own);
+    if (spec && permit)
+        job_check_after(m, spec, own);
     if (spec && own->count == 0 && job_check_fits(m, spec, own, &e))
         problems_add(own, "/cluster", NULL, "%s", e.text);
     if (own->count == 0)

@@ -14,7 +14,7 @@ import { checkpointsCard, evalsCard, eventsCard, filesCard, forecastCard, stragg
 import { logView } from "./job_log.js";
 import { noticesCard } from "./job_notices.js";
 import { outputs } from "./job_outputs.js";
-import { provenanceCard } from "./job_provenance.js";
+import { listed, provenanceCard } from "./job_provenance.js";
 
 const PERIOD_MS = 1500; // between polls
 const LIVE_MS = 250; // between displays of steps reported by the stream
@@ -44,6 +44,7 @@ function about(job) {
     ["By", job.submitted_by && submitter(job)],
     ["Imported", job.imported_from && `job ${job.imported_from.job} of another daemon${job.imported_from.submitted_by ? `, submitted there by ${job.imported_from.submitted_by}` : ""}, ${f.date(job.imported_from.imported_at)}`],
     ["Reproduces", spec.reproduces && `job ${spec.reproduces}`],
+    ["After", spec.after?.length > 0 && !job.imported_from && h("span", {}, ...listed(spec.after))],
     ["Priority", job.priority !== 0 && `${job.priority}`],
     ["Started", job.started_at && f.date(job.started_at)],
     ["Finished", job.finished_at && f.date(job.finished_at)],

@@ -7,8 +7,8 @@ import * as f from "../format.js";
 import { ended } from "../jobs.js";
 
 const short = (hex) => (hex ? h("code", { title: hex }, hex.slice(0, 12)) : null);
-const jobLink = (id) => h("a", { href: `#/jobs/${id}` }, `job ${id}`);
-const listed = (ids) => ids.flatMap((id, i) => (i ? [", ", jobLink(id)] : [jobLink(id)]));
+export const jobLink = (id) => h("a", { href: `#/jobs/${id}` }, `job ${id}`);
+export const listed = (ids) => ids.flatMap((id, i) => (i ? [", ", jobLink(id)] : [jobLink(id)]));
 
 function dataWords(data) {
   return data && h("span", {}, `${data.path}, ${f.count(data.images)} images, index `, short(data.xxh128), `, changed ${f.date(data.changed)}`);

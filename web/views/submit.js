@@ -190,8 +190,8 @@ class Page {
 
   get clone() { return this.original?.id; }
 
-  // The differences of a job from the defaults and its preset.
-  specOf({ spec }) { return sparse(this.fields, spec, this.presetDocument(spec)); }
+  // The differences of a job from the defaults and its preset. A clone does not wait for the jobs that the original waited for.
+  specOf({ spec: { after: _after, ...spec } }) { return sparse(this.fields, spec, this.presetDocument(spec)); }
 
   // Starts with the draft, the original, or an empty document.
   start() {

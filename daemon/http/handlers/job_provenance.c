@@ -142,6 +142,7 @@ json_t *job_repro_document(const struct job_provenance *p, json_t *pinned)
     json_t *document = json_deep_copy(store_job_spec(&p->job));
 
     json_object_set_new(document, "reproduces", json_integer((json_int_t)p->job.id));
+    json_object_set_new(document, "after", json_array());
     json_object_set_new(document, "preset", json_null()); /* its values have been filled in */
     if (p->attempt) {
         provenance_pin_workers(document, pinned, p->attempt);

@@ -224,7 +224,7 @@ static json_t *other_value(const struct job_option *o)
         return o->text == JOB_TEXT_ARGUMENT ? json_pack("[s, s]", "--mca", "a b")
                                             : json_pack("[s, s]", "n1", "n2:4");
     case JOB_OPTION_NUMBERS:
-        return json_pack("[f, f]", 0.25, 1.0 / 3);
+        return o->whole ? json_pack("[i, i]", 3, 7) : json_pack("[f, f]", 0.25, 1.0 / 3);
     case JOB_OPTION_STEPS:
         return json_pack("[i, i]", 5, 8);
     case JOB_OPTION_SIZES:
