@@ -55,8 +55,10 @@ static int train_open_gradients(struct run *r, struct trainer *t, struct error *
         .thread = r->comm_cpu >= 0,
         .thread_cpu = r->comm_cpu,
         .dtype = r->spec->comm.dtype == JOB_PRECISION_BF16 ? TRAINCOMM_BF16 : TRAINCOMM_FP32};
-    int status = traincomm_gradients_create(r->comm, model_grads(r->model),
-                                            model_param_count(r->model), &options, &t->gradients);
+    size_t first = model_first_trained(r->model);
+    int status =
+        traincomm_gradients_create(r->comm, model_grads(r->model) + first,
+                                   model_param_count(r->model) - first, &options, &t->gradients);
 
     return status ? error_set(e, ERR_NO_MEMORY, "the all-reduce of the gradients: %s",
                               traincomm_strerror(status))
@@ -144,9 +146,10 @@ static int train_open_trainer(struct run *r, struct trainer *t, struct error *e)
         status = rank_statistics_resume(r, e);
     if (status || !r->resumes)
         return status;
+    size_t first = model_first_trained(r->model);
     for (size_t i = 0; i < optimizer_states(t->optimizer); i++)
-        traincomm_broadcast(r->comm, optimizer_state(t->optimizer, i),
-                            model_param_count(r->model) * sizeof(float), 0);
+        traincomm_broadcast(r->comm, optimizer_state(t->optimizer, i) + first,
+                            (model_param_count(r->model) - first) * sizeof(float), 0);
     optimizer_set_place(t->optimizer, r->from.step, r->from.lr);
     return status;
 }
@@ -159,10 +162,12 @@ static double train_lap(double *since, const char *phase)
     return passed;
 }
 
-static void train_gradients_ready(size_t offset, size_t count, void *gradients)
+static void train_gradients_ready(size_t offset, size_t count, void *trainer)
 {
+    const struct trainer *t = trainer;
+
     (void)count;
-    traincomm_gradients_ready(gradients, offset);
+    traincomm_gradients_ready(t->gradients, offset - model_first_trained(t->run->model));
 }
 
 struct batch_result {
@@ -192,7 +197,7 @@ static struct batch_result train_compute_batch(struct trainer *t, const struct l
     double loss = model_forward(r->model, images, b->labels, b->n, &correct);
     times->forward += train_lap(&clock, "forward");
     model_backward(r->model, r->spec->loss_scale / (double)(r->world * batches), j > 0,
-                   last ? train_gradients_ready : NULL, t->gradients);
+                   last ? train_gradients_ready : NULL, t);
     times->backward += train_lap(&clock, "backward");
     return (struct batch_result){loss, correct, b->n};
 }
@@ -235,8 +240,9 @@ static bool train_shares_update(const struct trainer *t)
 /* Sums and updates, shared by the ranks. Returns the seconds spent outside of the update. */
 static double train_share_update(struct trainer *t)
 {
-    struct traincomm_update how = {model_params(t->run->model), optimizer_update, optimizer_cut,
-                                   t->optimizer};
+    struct model *m = t->run->model;
+    struct traincomm_update how = {model_params(m) + model_first_trained(m), optimizer_update,
+                                   optimizer_cut, t->optimizer};
     double seconds = traincomm_gradients_update(t->gradients, &how), clock = clock_monotonic();
     size_t count;
     double *squares = optimizer_squares(t->optimizer, &count);
@@ -505,7 +511,7 @@ static void train_gather_states(struct trainer *t)
     struct traincomm_update how = {.cut = optimizer_cut, .context = t->optimizer};
 
     for (size_t i = 0; i < optimizer_states(t->optimizer); i++) {
-        how.values = optimizer_state(t->optimizer, i);
+        how.values = optimizer_state(t->optimizer, i) + model_first_trained(t->run->model);
         traincomm_gradients_update(t->gradients, &how);
     }
 }

@@ -6,6 +6,7 @@
 
 #include "common/dataset/file_list.h"
 #include "common/dataset/manifest.h"
+#include "common/run/weights.h"
 #include "common/text.h"
 
 #define SHOWN_BYTES 160 /* of a name in a message */
@@ -208,6 +209,8 @@ int job_classes_compare(const struct job_spec *spec, struct dataset_part part,
     int status = trains ? class_names_compare_data(out, e) : 0;
     if (strict && !out->weights.list)
         return status; /* the data of the run have no names */
+    if (!status && !strict && weights_new_classifier(spec, weights, out->remark))
+        return 0;
     if (status || !class_names_compare_weights(out, data, of_weights,
                                                strict ? "the checkpoint" : "model.init", &other))
         return status;
@@ -215,10 +218,11 @@ int job_classes_compare(const struct job_spec *spec, struct dataset_part part,
     if (!trains || strict)
         return error_set(e, ERR_INVALID, "%s", other.text);
     struct error remark;
-    error_set(&remark, ERR_INVALID,
-              "the weights of model.init were trained for other classes, so the last layer is "
-              "initialised randomly: data.train %s",
-              other.text);
+    error_set(
+        &remark, ERR_INVALID,
+        "the weights of model.init were trained for other classes, as many as the job has, so "
+        "training starts with their classifier: data.train %s",
+        other.text);
     memcpy(out->remark, remark.text, sizeof out->remark);
     return 0;
 }

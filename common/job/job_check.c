@@ -147,6 +147,19 @@ static void job_check_batches(const struct job_spec *spec, struct problems *p)
                      p);
 }
 
+static void job_check_freeze(const struct job_spec *spec, const struct arch *arch,
+                             struct problems *p)
+{
+    char parts[96];
+
+    if (arch_frozen_parts(arch, spec->model.freeze, spec->model.freeze_count) < 0 &&
+        !problems_about(p, "/model/freeze"))
+        problems_add(p, "/model/freeze", NULL,
+                     "must be \"backbone\", or the first parts of %s without a gap, as a trained "
+                     "part needs gradients from all behind it: %s",
+                     arch->name, arch_list_parts(arch, parts, sizeof parts));
+}
+
 static void check_model(const struct job_spec *spec, struct problems *p)
 {
     const struct arch *arch = arch_find(spec->model.arch);
@@ -154,6 +167,7 @@ static void check_model(const struct job_spec *spec, struct problems *p)
     if (!arch || problems_about(p, "/model/arch"))
         return;
     job_check_sizes(spec, arch, p);
+    job_check_freeze(spec, arch, p);
     job_check_demand(arch->family != ARCH_CNN || spec->data.preprocess == JOB_PREPROCESS_WHOLE,
                      "/data/preprocess",
                      "must be \"whole\" with arch \"cnn\": it takes grey images as they are", p);

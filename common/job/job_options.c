@@ -72,7 +72,14 @@ static const struct job_option options[] = {
           "for small images.")},
     {"/model/init", JOB_OPTION_STRING, OR_NULL, AT(model.init), DEFAULT("null"), TEXT(PATH), LENGTH(4095),
      HELP("Initial weights: a safetensors file (F32, F16 or BF16) with torchvision's names, the folder of a checkpoint, or a run "
-          "directory, whose best checkpoint (checkpoint.keep_best), otherwise the newest complete one, is used; null: random weights.")},
+          "directory, whose best checkpoint (checkpoint.keep_best), otherwise the newest complete one, is used; null: random weights. If the file has a classifier for another number "
+          "of classes, or none, training starts with a random one, and says so. Prefixes \"module.\" and \"_orig_mod.\" of all names "
+          "are ignored.")},
+    {"/model/freeze", JOB_OPTION_STRINGS, AT(model.freeze), FLAG(model.freeze_count), DEFAULT("[]"), TEXT(TAG), LENGTH(16), .most = 8, UNIQUE,
+     WORDS("backbone"),
+     HELP("Parts of the network that are not trained, from the first on: of a ResNet conv1 (with bn1), layer1, layer2, layer3, layer4; of cnn "
+          "conv1, conv2, fc1. \"backbone\": all but the classifier. Their batch norm uses the running statistics and leaves them "
+          "unchanged. Steps take less time and memory, as there is no backward pass through these parts.")},
     {"/model/bn_decay", JOB_OPTION_NUMBER, AT(model.bn_decay), DEFAULT("0.95"), RANGE(0, 1), BELOW,
      HELP("Decay of batch norm's running statistics per step (1 - PyTorch's momentum).")},
     {"/model/blur_pool", JOB_OPTION_BOOLEAN, AT(model.blur_pool), DEFAULT("false"),
@@ -237,6 +244,8 @@ static const struct job_option options[] = {
           "default is sqrt for the adaptive optimisers, that is all but sgd, sgdw and lars.")},
     {"/lr/factor", JOB_OPTION_NUMBER, AT(lr.factor), DEFAULT("1"), RANGE(0, 1000), ABOVE,
      HELP("Factor for the scaled learning rate.")},
+    {"/lr/head_factor", JOB_OPTION_NUMBER, AT(lr.head_factor), DEFAULT("1"), RANGE(0, 1000), ABOVE,
+     HELP("Factor of the learning rate of the classifier, in addition to all others: for a new classifier behind trained weights.")},
     {"/lr/start", JOB_OPTION_NUMBER, OR_NULL, AT(lr.start), FLAG(lr.has_start), DEFAULT("null"), RANGE(0, 1000),
      HELP("Learning rate of the first step, from which warm-up rises to the peak; null: lr.base, or the peak if that is lower.")},
     {"/lr/warmup_epochs", JOB_OPTION_NUMBER, AT(lr.warmup_epochs), DEFAULT("5"), RANGE(0, 10000), UNIT("epochs"),
@@ -603,8 +612,10 @@ void job_option_expects(const struct job_option *o, char text[JOB_OPTION_EXPECTS
         job_options_describe_choices(o, text, bytes);
         break;
     case JOB_OPTION_STRINGS:
-        snprintf(text, bytes, "a list of at most %zu strings of %.0f to %.0f %s", o->most, o->min,
-                 o->max, job_options_made_of(o));
+        used = (size_t)snprintf(text, bytes, "a list of at most %zu strings of %.0f to %.0f %s",
+                                o->most, o->min, o->max, job_options_made_of(o));
+        for (size_t i = 0; (word = job_option_choice(o, i)); i++)
+            used += (size_t)snprintf(text + used, bytes - used, ", or \"%s\"", word);
         break;
     case JOB_OPTION_NUMBERS:
         snprintf(text, bytes, "a list of at most %zu %s %s", o->most,

@@ -50,11 +50,11 @@ struct job_option {
     double min, max; /* bounds of a number or of each number in a list; of the length of a string in
                         characters, of a path in bytes */
     size_t most;     /* maximum number of elements of a list or MAP */
-    const char *const
-        *choices;     /* terminated by NULL, in the order of the field's enum. For an integer: words
-                         that are valid too, stored as min - 1, min - 2, ... */
-    const char *unit; /* for example "images"; NULL: none */
-    const char *help; /* one or two sentences, without range and default */
+    const char *const *choices; /* terminated by NULL, in the order of the field's enum. For an
+                                   integer: words that are valid too, stored as min - 1, min - 2,
+                                   ...; for STRINGS: words that stand for a list of only them */
+    const char *unit;           /* for example "images"; NULL: none */
+    const char *help;           /* one or two sentences, without range and default */
 };
 
 const struct job_option *job_option_at(size_t i); /* NULL after the last one */
@@ -66,7 +66,7 @@ bool job_option_is_group(const char *pointer);
 /* Returns whether all keys at or below the pointer are `apart`; false for an unknown pointer. */
 bool job_option_is_apart(const char *pointer);
 
-/* Returns choice i of a CHOICE, ARCH or INTEGER key; NULL after the last one. */
+/* Returns choice i of a CHOICE, ARCH, INTEGER or STRINGS key; NULL after the last one. */
 const char *job_option_choice(const struct job_option *option, size_t i);
 
 json_t *job_option_default(const struct job_option *option); /* new reference */

@@ -85,6 +85,8 @@ struct job_spec {
         double width;   /* factor of the number of channels: common/net/arch.h */
         double dropout; /* rate of the dropout before the classifier; 0: off */
         char *init;     /* .safetensors file */
+        char **freeze;  /* parts that are not trained, or "backbone": arch_frozen_parts */
+        size_t freeze_count;
         double bn_decay;
         bool blur_pool;
         enum job_bn_init bn_init;
@@ -148,7 +150,7 @@ struct job_spec {
         double base;
         int64_t base_batch;
         enum job_scaling scaling;
-        double factor;
+        double factor, head_factor; /* the latter for the classifier, besides */
         bool has_start;
         double start;
         double warmup_epochs;

@@ -102,7 +102,7 @@ static bool value_right(const struct job_option *o, const json_t *v)
         return job_value_choice_index(o, v) >= 0;
     case JOB_OPTION_STRINGS:
     case JOB_OPTION_NUMBERS:
-        return job_value_list_right(o, v);
+        return job_value_choice_index(o, v) >= 0 || job_value_list_right(o, v);
     case JOB_OPTION_STEPS:
         return job_value_steps_right(o, v);
     case JOB_OPTION_MAP:
@@ -308,14 +308,15 @@ static size_t job_value_store_hosts(const json_t *v, char **list)
 static void job_value_store_strings(const struct job_option *o, const json_t *v,
                                     struct job_spec *spec)
 {
-    size_t count = json_array_size(v);
+    size_t count = json_is_string(v) ? 1 : json_array_size(v);
     char **list = job_value_new_list(count && o->text == JOB_TEXT_HOST ? JOB_HOSTS_MAX : count);
 
     if (o->text == JOB_TEXT_HOST)
         count = job_value_store_hosts(v, list);
     else
         for (size_t i = 0; i < count; i++)
-            list[i] = job_value_option_copy_text(json_string_value(json_array_get(v, i)));
+            list[i] = job_value_option_copy_text(
+                json_string_value(json_is_string(v) ? v : json_array_get(v, i)));
     *(char ***)job_value_option_field(o, spec) = list;
     *(size_t *)job_value_flag_of(o, spec) = count;
 }
@@ -422,6 +423,11 @@ static json_t *job_value_list_to_json(const struct job_option *o, const struct j
             list, o->type == JOB_OPTION_STRINGS
                       ? json_string((*(char ***)job_value_option_field(o, spec))[i])
                       : job_value_number_to_json(((double *)job_value_option_field(o, spec))[i]));
+    if (count == 1 && job_value_choice_index(o, json_array_get(list, 0)) >= 0) {
+        json_t *word = json_incref(json_array_get(list, 0));
+        json_decref(list);
+        return word;
+    }
     return list;
 }
 

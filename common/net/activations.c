@@ -61,7 +61,7 @@ static void activations_add_units(struct walk *w, bool inference)
         *u = (struct activation_unit){activations_add_like(w, i), -1, -1, -1, -1, -1, -1, -1};
         if (w->n->convs[i].blur_size)
             u->x = activations_add_filtered(w, i);
-        if (inference)
+        if (inference || i < w->n->frozen_convs)
             continue;
         if (u->x >= 0) {
             u->x_again = activations_add_filtered(w, i);
@@ -108,9 +108,12 @@ static void activations_add_outputs(struct walk *w)
     const struct network *n = w->n;
     struct activation_block *b = w->a->blocks;
 
-    for (int i = 0; i < n->block_count; i++)
+    if (n->frozen_blocks)
+        b[n->frozen_blocks - 1].out_again =
+            w->a->units[network_block_last(&n->blocks[n->frozen_blocks - 1])].z;
+    for (int i = n->frozen_blocks; i < n->block_count; i++)
         b[i].out = activations_add_like(w, network_block_last(&n->blocks[i]));
-    for (int i = 0, end; i < n->block_count; i = end) {
+    for (int i = n->frozen_blocks, end; i < n->block_count; i = end) {
         end = activations_stage_end(n, i);
         if (end < n->block_count)
             activations_cut_stage(w, i, end);
@@ -127,7 +130,7 @@ static void activations_add_gradients(struct walk *w)
     const struct network *n = w->n;
     struct activations *a = w->a;
 
-    for (int i = n->block_count - 1; i >= 0; i--) {
+    for (int i = n->block_count - 1; i >= n->frozen_blocks; i--) {
         const struct network_block *b = &n->blocks[i];
         bool goes_on = i + 1 < n->block_count && n->blocks[i + 1].downsample < 0;
         int last = network_block_last(b);
@@ -137,7 +140,8 @@ static void activations_add_gradients(struct walk *w)
     }
 }
 
-static void activations_add_input(struct walk *w, bool inference)
+/* evaluates: the stem needs no backward. */
+static void activations_add_input(struct walk *w, bool evaluates)
 {
     const struct network *n = w->n;
     struct activations *a = w->a;
@@ -149,16 +153,16 @@ static void activations_add_input(struct walk *w, bool inference)
                    0; /* whether the gradient continues, as in activations_add_gradients */
 
     if (!n->pools) {
-        a->in = inference ? a->units[0].z : a->units[0].y;
-        a->in_again = a->units[0].y_again;
-        if (!inference && goes_on)
+        a->in = evaluates ? a->units[0].z : a->units[0].y;
+        a->in_again = evaluates ? a->in : a->units[0].y_again;
+        if (!evaluates && goes_on)
             a->units[0].g = a->units[0].dz = a->blocks[0].g;
         a->g_in = a->units[0].g;
         return;
     }
     a->in = a->in_again = activations_walk_add(w, numbers);
     a->maxima = n->blurs ? activations_walk_add(w, maxima) : -1;
-    if (inference)
+    if (evaluates)
         return;
     a->g_maxima = n->blurs ? activations_walk_add(w, maxima) : -1;
     a->tap = activations_walk_add(w, (maxima + w->number_bytes - 1) / w->number_bytes);
@@ -250,7 +254,7 @@ static void activations_walk_derive(struct walk *w, int first, int end)
 static void activations_backward_unit(struct walk *w, int unit, int g, int x, int dx)
 {
     const struct activation_unit *u = &w->a->units[unit];
-    bool filters = u->x_again >= 0;
+    bool filters = u->x_again >= 0, filters_back = filters && dx >= 0;
 
     w->now++;
     activations_walk_use(w, x);
@@ -262,8 +266,8 @@ static void activations_backward_unit(struct walk *w, int unit, int g, int x, in
     activations_walk_use(w, u->z);
     activations_walk_use(w, u->dz);
     activations_walk_use(w, u->x_again);
-    activations_walk_use(w, filters ? u->g_x : dx);
-    if (!filters)
+    activations_walk_use(w, filters_back ? u->g_x : dx);
+    if (!filters_back)
         return;
     w->now++;
     activations_walk_use(w, u->g_x);
@@ -287,9 +291,9 @@ static void activations_backward_block(struct walk *w, int i)
         g = a->units[u - 1].g;
     }
     activations_backward_unit(w, b->first, g, in, g_in);
-    if (i)
+    if (i > w->n->frozen_blocks)
         activations_use_target(w, i - 1);
-    else if (!w->n->pools)
+    else if (!w->n->pools && !w->n->frozen_convs)
         activations_walk_use(w, a->units[0].z);
 }
 
@@ -298,11 +302,15 @@ static void activations_walk_backward(struct walk *w)
     const struct activations *a = w->a;
     int blocks = w->n->block_count;
 
+    if (w->n->frozen_blocks == blocks)
+        return;
     w->now++;
     activations_walk_use(w, a->blocks[blocks - 1].g);
     activations_use_target(w, blocks - 1);
-    for (int i = blocks - 1; i >= 0; i--)
+    for (int i = blocks - 1; i >= w->n->frozen_blocks; i--)
         activations_backward_block(w, i);
+    if (w->n->frozen_convs)
+        return;
     if (w->n->pools) {
         w->now++;
         activations_walk_use(w, a->g_in);
@@ -337,7 +345,7 @@ void activations_plan(const struct network *network, bool inference, size_t numb
         activations_add_outputs(&w);
         activations_add_gradients(&w);
     }
-    activations_add_input(&w, inference);
+    activations_add_input(&w, inference || network->frozen_convs);
     activations_walk_forward(&w);
     if (!inference)
         activations_walk_backward(&w);

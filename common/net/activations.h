@@ -10,7 +10,8 @@
  * forward order from z alone. The outputs of the last stage are kept, because backward begins
  * there. Such recomputation is described by Chen et al., arXiv:1604.06174.
  *
- * Evaluation normalises z in place, tile by tile, and needs only z.
+ * Evaluation normalises z in place, tile by tile, and needs only z. So do frozen layers in
+ * training; what the lowest trained layer reads is kept.
  */
 #pragma once
 

@@ -72,8 +72,13 @@ bool arch_uses(const struct arch *arch, const char *pointer)
 
 struct arch_shape arch_shape_of(const struct job_spec *spec)
 {
+    const struct arch *arch = arch_find(spec->model.arch);
+    bool trains = spec->mode == JOB_MODE_TRAIN && spec->model.freeze_count;
+
     return (struct arch_shape){
-        .arch = arch_find(spec->model.arch),
+        .arch = arch,
+        .frozen =
+            trains ? arch_frozen_parts(arch, spec->model.freeze, spec->model.freeze_count) : 0,
         .stem = spec->model.stem,
         .width = spec->model.width,
         .classes = (int)spec->model.classes,
@@ -252,44 +257,118 @@ static double arch_weights_of(const struct arch_conv *conv)
            conv->kernel;
 }
 
-static void arch_add_parameters(const struct arch_conv *conv, void *context)
+static const char *const *arch_parts(const struct arch *arch)
 {
+    static const char *const residual[] = {"conv1", "layer1", "layer2", "layer3", "layer4", NULL};
+    static const char *const cnn[] = {"conv1", "conv2", "fc1", NULL};
+
+    return arch->family == ARCH_CNN ? cnn : residual;
+}
+
+int arch_frozen_parts(const struct arch *arch, char *const *names, size_t count)
+{
+    const char *const *parts = arch_parts(arch);
+    size_t all = 0, found = 0;
+
+    while (parts[all])
+        all++;
+    if (count == 1 && strcmp(names[0], "backbone") == 0)
+        return (int)all;
+    for (size_t i = 0; i < count && i < all; i++)
+        for (size_t k = 0; k < count; k++)
+            found += strcmp(names[k], parts[i]) == 0;
+    return found == count ? (int)count : -1;
+}
+
+char *arch_list_parts(const struct arch *arch, char *text, size_t bytes)
+{
+    size_t used = 0;
+
+    for (const char *const *part = arch_parts(arch); *part && used < bytes; part++)
+        used += (size_t)snprintf(text + used, bytes - used, "%s%s%s", used ? ", " : "", *part,
+                                 !used && arch->family == ARCH_RESIDUAL ? " (with bn1)" : "");
+    return text;
+}
+
+bool arch_is_frozen(const struct arch_shape *shape, const char *name)
+{
+    const char *const *parts = arch_parts(shape->arch);
+
+    if (shape->frozen > 0 && strncmp(name, "bn1.", 4) == 0)
+        return true;
+    for (int i = 0; i < shape->frozen && parts[i]; i++) {
+        size_t length = strlen(parts[i]);
+        if (strncmp(name, parts[i], length) == 0 && (!name[length] || name[length] == '.'))
+            return true;
+    }
+    return false;
+}
+
+struct arch_count {
+    const struct arch_shape *shape;
+    int64_t parameters;
+    double macs;
+};
+
+static void arch_count_conv(const struct arch_conv *conv, void *context)
+{
+    struct arch_count *c = context;
     int vectors = *conv->bn_name ? 2 : 1; /* gamma and beta, or a bias */
-    *(int64_t *)context += (int64_t)arch_weights_of(conv) + vectors * (int64_t)conv->out_channels;
+
+    if (arch_is_frozen(c->shape, conv->name))
+        return;
+    c->parameters += (int64_t)arch_weights_of(conv) + vectors * (int64_t)conv->out_channels;
+    c->macs += arch_weights_of(conv) * conv->out_size * conv->out_size;
+    if (conv->blur_size)
+        c->macs += (double)BLUR_TAPS * conv->in_channels * conv->in_size * conv->in_size;
+}
+
+static struct arch_count arch_count_trained(const struct arch_shape *shape)
+{
+    struct arch_count c = {.shape = shape};
+    struct arch_linear linears[ARCH_LINEARS];
+
+    for (int i = arch_linears(shape, linears) - 1; i >= 0; i--) {
+        if (arch_is_frozen(shape, linears[i].name))
+            continue;
+        c.parameters += (linears[i].in + (int64_t)1) * linears[i].out;
+        c.macs += (double)linears[i].in * linears[i].out;
+    }
+    arch_each_conv(shape, arch_count_conv, &c);
+    if (shape->blur_pool && shape->arch->family == ARCH_RESIDUAL &&
+        shape->stem == JOB_STEM_IMAGENET && !shape->frozen) {
+        double pooled = ((shape->image_size + 1) / 2 + 1) / 2;
+        c.macs += BLUR_TAPS * 64 * pooled * pooled;
+    }
+    return c;
+}
+
+static struct arch_count arch_count_all(const struct arch_shape *shape)
+{
+    struct arch_shape whole = *shape;
+
+    whole.frozen = 0;
+    return arch_count_trained(&whole);
 }
 
 int64_t arch_parameters(const struct arch_shape *shape)
 {
-    struct arch_linear linears[ARCH_LINEARS];
-    int64_t sum = 0;
-
-    for (int i = arch_linears(shape, linears) - 1; i >= 0; i--)
-        sum += (linears[i].in + (int64_t)1) * linears[i].out;
-    arch_each_conv(shape, arch_add_parameters, &sum);
-    return sum;
+    return arch_count_all(shape).parameters;
 }
 
-static void arch_add_macs(const struct arch_conv *conv, void *context)
+int64_t arch_trained_parameters(const struct arch_shape *shape)
 {
-    *(double *)context += arch_weights_of(conv) * conv->out_size * conv->out_size;
-    if (conv->blur_size)
-        *(double *)context += (double)BLUR_TAPS * conv->in_channels * conv->in_size * conv->in_size;
+    return arch_count_trained(shape).parameters;
 }
 
 double arch_forward_macs(const struct arch_shape *shape)
 {
-    struct arch_linear linears[ARCH_LINEARS];
-    double sum = 0;
+    return arch_count_all(shape).macs;
+}
 
-    for (int i = arch_linears(shape, linears) - 1; i >= 0; i--)
-        sum += (double)linears[i].in * linears[i].out;
-    arch_each_conv(shape, arch_add_macs, &sum);
-    if (shape->blur_pool && shape->arch->family == ARCH_RESIDUAL &&
-        shape->stem == JOB_STEM_IMAGENET) {
-        double pooled = ((shape->image_size + 1) / 2 + 1) / 2;
-        sum += BLUR_TAPS * 64 * pooled * pooled;
-    }
-    return sum;
+double arch_training_macs(const struct arch_shape *shape)
+{
+    return arch_count_all(shape).macs + 2 * arch_count_trained(shape).macs;
 }
 
 static bool arch_is_multiple_of_32(int channels)

@@ -38,6 +38,7 @@ struct arch_shape {
     double width; /* model.width; 0 means 1 */
     int classes, image_size;
     bool blur_pool;
+    int frozen; /* the first so many parts are not trained (arch_frozen_parts) */
 };
 
 const struct arch *arch_find(const char *name); /* NULL: no such architecture */
@@ -87,5 +88,17 @@ enum { ARCH_LINEARS = 2 };
  * number. */
 int arch_linears(const struct arch_shape *shape, struct arch_linear out[ARCH_LINEARS]);
 
+/* The parts for model.freeze from the input on: a ResNet's conv1 (with bn1), layer1 to layer4;
+ * cnn's conv1, conv2, fc1. Returns how many of them the names are, in any order, if they are the
+ * first ones, or all for "backbone"; otherwise -1. */
+int arch_frozen_parts(const struct arch *arch, char *const *names, size_t count);
+char *arch_list_parts(const struct arch *arch, char *text, size_t bytes); /* returns text */
+
+/* Whether the layer or tensor with this name belongs to the shape's frozen parts. */
+bool arch_is_frozen(const struct arch_shape *shape, const char *name);
+
 int64_t arch_parameters(const struct arch_shape *shape);
+int64_t arch_trained_parameters(const struct arch_shape *shape);
 double arch_forward_macs(const struct arch_shape *shape);
+/* Forward, and twice the forward of the trained parts for backward */
+double arch_training_macs(const struct arch_shape *shape);

@@ -43,6 +43,13 @@ void network_make(const struct arch_shape *shape, struct network *out)
     out->conv_count = out->block_count = 0;
     arch_each_conv(shape, network_add_conv, out);
     network_group_blocks(out);
+    out->frozen_convs = out->frozen_blocks = 0;
+    while (out->frozen_convs < out->conv_count &&
+           arch_is_frozen(shape, out->convs[out->frozen_convs].name))
+        out->frozen_convs++;
+    while (out->frozen_blocks < out->block_count &&
+           out->blocks[out->frozen_blocks].first < out->frozen_convs)
+        out->frozen_blocks++;
     out->pools = shape->stem == JOB_STEM_IMAGENET;
     out->blurs = out->pools && shape->blur_pool;
     out->pooled_size = out->convs[out->blocks[0].first].in_size;

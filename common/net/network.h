@@ -20,6 +20,7 @@ struct network {
     bool pools;      /* the stem has the max-pooling of ImageNet networks: 3x3, stride 2 */
     bool blurs;      /* it has a low-pass filter: 3x3 and stride 1, then the filter with stride 2 */
     int pooled_size; /* height and width after the stem */
+    int frozen_convs, frozen_blocks; /* the first ones, which are not trained */
     struct arch_conv convs[NETWORK_CONVS];
     struct network_block blocks[NETWORK_BLOCKS];
 };
@@ -44,5 +45,5 @@ struct cnn_layout {
     size_t floats;                    /* total, without the classifier's input */
 };
 
-/* inference: without taps and gradients. */
+/* inference: without taps and gradients. Frozen parts have them all the same. */
 void cnn_lay_out(const struct arch_shape *shape, bool inference, struct cnn_layout *out);

@@ -58,6 +58,10 @@ static const struct {
      "lr.warmup_epochs; large global batches need warm-up, usually 5 epochs"},
     {"train_steps", "Number of updates.",
      "epochs, or steps, which overrides it; or the global batch: a larger one means fewer steps per epoch"},
+    {"head_lr", "The highest learning rate of the classifier.",
+     "lr.head_factor, or what changes peak_lr"},
+    {"trained_weights", "Number of weights that are trained.",
+     "model.freeze"},
     {"start_lr", "Learning rate of the first update.",
      "lr.start (default: lr.base)"},
     {"last_lr", "The learning rate at each step; the value is that of the last step.",
@@ -357,6 +361,37 @@ static void explain_peak(struct plan *plan, const struct job_spec *spec)
         root_of_adaptive ? CRAY "; " MALLADI : sources[spec->lr.scaling], note);
 }
 
+static void explain_head(struct plan *plan, const struct job_spec *spec)
+{
+    if (spec->lr.head_factor != 1)
+        explain_plan_add_explanation(
+            plan, "head_lr", "peak_lr x lr.head_factor",
+            json_pack("{s:o, s:o}", "peak_lr", json_number(plan->peak_lr), "lr.head_factor",
+                      json_number(spec->lr.head_factor)),
+            json_number(number_rounded(plan->peak_lr * spec->lr.head_factor)), JOB, NULL);
+}
+
+static void explain_frozen(struct plan *plan, const struct job_spec *spec)
+{
+    struct arch_shape shape = arch_shape_of(spec);
+    double all = (double)arch_parameters(&shape), trained = (double)arch_trained_parameters(&shape);
+    struct arch_shape whole = shape;
+
+    whole.frozen = 0;
+    if (!shape.frozen)
+        return;
+    double computation = arch_training_macs(&shape) / arch_training_macs(&whole);
+    explain_plan_add_explanation(
+        plan, "trained_weights", "weights of the network - weights of the frozen parts",
+        json_pack("{s:o, s:o}", "model.freeze",
+                  job_value_load(job_option_find("/model/freeze"), spec), "weights",
+                  json_integer((json_int_t)all)),
+        json_integer((json_int_t)trained), JOB,
+        json_sprintf("gradients are %.3g MB instead of %.3g MB, and a step takes %.3g %% of the "
+                     "operations that it takes without frozen parts",
+                     4e-6 * trained, 4e-6 * all, 100 * computation));
+}
+
 static void explain_start(struct plan *plan, const struct job_spec *spec)
 {
     if (spec->lr.has_start)
@@ -462,24 +497,27 @@ static void explain_memory(struct plan *plan, const struct job_spec *spec)
 {
     struct plan_memory m = plan_memory_of(spec);
     bool trains = plan->mode == JOB_MODE_TRAIN;
-    json_t *inputs =
-        json_pack("{s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "copies", m.copies, "parameter_bytes",
-                  (json_int_t)m.parameter_bytes, trains ? "batch_per_worker" : "eval.batch",
-                  (json_int_t)m.images, "bytes_per_image", (json_int_t)m.bytes_per_image,
-                  "eval_input_bytes", (json_int_t)m.eval_input_bytes, "fixed_bytes",
-                  (json_int_t)m.fixed_bytes, "threads beyond one", (json_int_t)m.more_threads,
-                  "thread_bytes", (json_int_t)m.thread_bytes);
+    json_t *inputs = json_pack(
+        "{s:i, s:I, s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "copies", m.copies, "parameter_bytes",
+        (json_int_t)m.parameter_bytes, "trained_copies", m.trained_copies, "trained_bytes",
+        (json_int_t)m.trained_bytes, trains ? "batch_per_worker" : "eval.batch",
+        (json_int_t)m.images, "bytes_per_image", (json_int_t)m.bytes_per_image, "eval_input_bytes",
+        (json_int_t)m.eval_input_bytes, "fixed_bytes", (json_int_t)m.fixed_bytes,
+        "threads beyond one", (json_int_t)m.more_threads, "thread_bytes",
+        (json_int_t)m.thread_bytes);
 
     explain_plan_add_explanation(
         plan, "memory_bytes_per_worker",
-        trains ? "copies x parameter_bytes + batch_per_worker x bytes_per_image + "
+        trains ? "copies x parameter_bytes + trained_copies x trained_bytes + batch_per_worker x "
+                 "bytes_per_image + "
                  "eval_input_bytes + fixed_bytes + threads beyond one x thread_bytes"
                : "copies x parameter_bytes + eval.batch x bytes_per_image + eval_input_bytes + "
                  "fixed_bytes + threads beyond one x thread_bytes",
         inputs, json_integer(plan->memory_bytes_per_worker),
         "the engine's buffer plan, common/net/activations.c",
         json_string(
-            trains ? "copies: weights, gradients and optimiser state. bytes_per_image: the "
+            trains ? "copies: weights, and their average. trained_copies: gradients and optimiser "
+                     "state. bytes_per_image: the "
                      "maximum of the engine's arena (the outputs of convolutions and what "
                      "the backward pass recomputes from them), and data.prefetch_batches + "
                      "1 inputs. eval_input_bytes: three evaluation batches. fixed_bytes: "
@@ -560,6 +598,8 @@ void plan_explain(struct plan *plan, const struct job_spec *spec, const struct p
         explain_sizes(plan, spec);
         explain_phases(plan, spec);
         explain_peak(plan, spec);
+        explain_head(plan, spec);
+        explain_frozen(plan, spec);
         explain_start(plan, spec);
         explain_schedule(plan, spec);
         explain_average(plan, spec);
@@ -976,6 +1016,10 @@ static void explain_warn_of_no_effect(struct plan *plan, const struct job_spec *
     if (spec->cluster.nodes > 1 && spec->comm.core != JOB_CORE_AUTO && !spec->comm.overlap)
         explain_warn_plan_warn_with(plan,
                                     json_string("comm.core has no effect without comm.overlap"));
+    if (spec->model.freeze_count && !spec->model.init)
+        explain_warn_plan_warn_with(
+            plan, json_string("model.freeze without model.init: the frozen parts keep random "
+                              "weights"));
     if (!job_spec_averages(spec) && (spec->ema.from_epoch > 0 || spec->ema.every > 1))
         explain_warn_plan_warn_with(
             plan, json_sprintf("ema.%s has no effect without ema.decay or ema.half_life",

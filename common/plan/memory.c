@@ -112,7 +112,9 @@ struct plan_memory plan_memory_of(const struct job_spec *spec)
     struct thread_memory threads = memory_thread_memory_of(spec, &shape);
     return (struct plan_memory){
         .parameter_bytes = (int64_t)sizeof(float) * parameters,
-        .copies = trains ? 2 + (int)optimizer_states_of(spec, states) + job_spec_averages(spec) : 1,
+        .copies = 1 + (trains && job_spec_averages(spec)),
+        .trained_bytes = trains ? (int64_t)sizeof(float) * arch_trained_parameters(&shape) : 0,
+        .trained_copies = trains ? 1 + (int)optimizer_states_of(spec, states) : 0,
         .bytes_per_image =
             input_bytes * batches * input + (int64_t)memory_most_activation_bytes(spec, &shape),
         .images = trains ? spec->batch_per_worker : spec->eval.batch,
@@ -129,6 +131,7 @@ struct plan_memory plan_memory_of(const struct job_spec *spec)
 
 int64_t plan_memory_bytes(const struct plan_memory *m)
 {
-    return m->copies * m->parameter_bytes + m->images * m->bytes_per_image + m->eval_input_bytes +
-           m->fixed_bytes + m->more_threads * m->thread_bytes;
+    return m->copies * m->parameter_bytes + m->trained_copies * m->trained_bytes +
+           m->images * m->bytes_per_image + m->eval_input_bytes + m->fixed_bytes +
+           m->more_threads * m->thread_bytes;
 }

@@ -6,7 +6,9 @@
 
 struct plan_memory {
     int64_t parameter_bytes;  /* of a single copy */
-    int copies;               /* weights, gradients, optimiser states; 1 in evaluation */
+    int copies;               /* weights, and their average (ema) */
+    int64_t trained_bytes;    /* of the weights that are trained; 0 in evaluation */
+    int trained_copies;       /* gradients, optimiser states */
     int64_t bytes_per_image;  /* activations and input */
     int64_t images;           /* images in memory at the same time */
     int64_t fixed_bytes;      /* program, MPI, OpenBLAS, tiles */

@@ -141,7 +141,10 @@ double plan_cost_until(const struct plan *plan, const struct job_spec *spec, dou
 
 double plan_evaluation_passes(const struct job_spec *spec)
 {
-    return plan_size_cost(spec, job_spec_eval_size(spec)) * (spec->eval.flip ? 2 : 1) *
+    struct arch_shape shape = arch_shape_of(spec);
+    double share = arch_forward_macs(&shape) / arch_training_macs(&shape) / PREDICT_EVAL_COST;
+
+    return share * plan_size_cost(spec, job_spec_eval_size(spec)) * (spec->eval.flip ? 2 : 1) *
            (job_spec_averages(spec) ? 2 : 1);
 }
 

@@ -122,7 +122,8 @@ double plan_cost_until(const struct plan *plan, const struct job_spec *spec, dou
 double plan_steps_cost(const struct plan *plan, const struct job_spec *spec, int64_t from,
                        int64_t to);
 
-/* Forward passes per evaluated image, in units of an image of the largest size */
+/* Forward passes per evaluated image, in units of PREDICT_EVAL_COST of training an image of the
+ * largest size; more with frozen parts, whose training takes less */
 double plan_evaluation_passes(const struct job_spec *spec);
 
 int64_t plan_evaluations(const struct plan *plan, const struct job_spec *spec);

@@ -16,7 +16,6 @@ const struct plan_network plan_network_default = {
     .jitter = 0.02,
 };
 
-#define BACKWARD_SHARE (2.0 / 3) /* of the time of forward and backward */
 /* Calls during backward that advance the sum; those of ResNet-50 */
 #define BACKWARD_CALLS 161
 #define SMALL_ROUNDS   3 /* of a tree: agreement up and down, and a gather */
@@ -56,11 +55,20 @@ static double predict_spread_of(const struct job_spec *spec, const struct plan_s
     return fmin(spread, 0.9);
 }
 
+/* Of the weights that are trained */
 static double predict_parameter_bytes(const struct job_spec *spec)
 {
     struct arch_shape shape = arch_shape_of(spec);
 
-    return 4.0 * (double)arch_parameters(&shape);
+    return 4.0 * (double)arch_trained_parameters(&shape);
+}
+
+/* Of the time of forward and backward: two thirds, less with frozen parts */
+static double predict_backward_share(const struct job_spec *spec)
+{
+    struct arch_shape shape = arch_shape_of(spec);
+
+    return 1 - arch_forward_macs(&shape) / arch_training_macs(&shape);
 }
 
 static double predict_gradient_bytes(const struct job_spec *spec)
@@ -139,7 +147,7 @@ struct predict_exchange predict_exchange(const struct job_spec *spec,
 {
     int64_t n = spec->cluster.nodes;
     bool bf16 = spec->comm.dtype == JOB_PRECISION_BF16;
-    double backward = BACKWARD_SHARE * (double)spec->batch_per_worker * image_seconds;
+    double backward = predict_backward_share(spec) * (double)spec->batch_per_worker * image_seconds;
     struct predict_exchange x = {0};
 
     if (n <= 1)

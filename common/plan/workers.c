@@ -119,9 +119,9 @@ static struct plan_speed workers_speed_from_shape(const struct job_spec *spec, c
 {
     struct arch_shape shape = arch_shape_of(spec);
     double flops = spec->precision == JOB_PRECISION_BF16 ? FLOPS_BF16 : FLOPS_FP32;
-    double parameters = (double)arch_parameters(&shape);
+    double parameters = (double)arch_trained_parameters(&shape);
 
-    return (struct plan_speed){.image_seconds = 6 * arch_forward_macs(&shape) / flops /
+    return (struct plan_speed){.image_seconds = 2 * arch_training_macs(&shape) / flops /
                                                 workers_strength(spec, w->threads, w->images),
                                .update_seconds =
                                    UPDATE_BYTES * parameters / CORE_BYTES / (double)w->threads,

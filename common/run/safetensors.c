@@ -420,6 +420,18 @@ const struct safetensors_tensor *safetensors_find(const struct safetensors *s, c
     return NULL;
 }
 
+bool safetensors_strip(struct safetensors *s, const char *prefix)
+{
+    size_t length = strlen(prefix);
+
+    for (size_t i = 0; i < s->count; i++)
+        if (strncmp(s->entries[i].tensor.name, prefix, length) != 0)
+            return false;
+    for (size_t i = 0; i < s->count; i++)
+        s->entries[i].tensor.name += length;
+    return s->count > 0;
+}
+
 const char *safetensors_metadata(const struct safetensors *s, const char *key)
 {
     return json_string_value(json_object_get(json_object_get(s->header, "__metadata__"), key));

@@ -3,6 +3,7 @@
  * without holes, row-major. Reads F32, F16, BF16 and I64; writes F32 and I64. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -48,6 +49,9 @@ size_t safetensors_tensors(const struct safetensors *s);
 const struct safetensors_tensor *safetensors_at(const struct safetensors *s, size_t i);
 const struct safetensors_tensor *safetensors_find(const struct safetensors *s, const char *name);
 const char *safetensors_metadata(const struct safetensors *s, const char *key);
+
+/* Removes the prefix from the names if all of them have it; returns whether they had. */
+bool safetensors_strip(struct safetensors *s, const char *prefix);
 
 int safetensors_read(struct safetensors *s, const struct safetensors_tensor *t, void *data,
                      struct error *e);

@@ -9,6 +9,7 @@
 
 #include "common/clock.h"
 #include "common/json.h"
+#include "common/net/arch.h"
 #include "common/system/host.h"
 #include "common/system/file.h"
 #include "common/xalloc.h"
@@ -18,16 +19,19 @@
 
 char *speed_key(const struct job_spec *spec, int64_t threads, char key[SPEED_KEY_BYTES])
 {
-    char width[32] = "";
+    char width[32] = "", frozen[32] = "";
+    struct arch_shape shape = arch_shape_of(spec);
 
     if (spec->model.width != 1)
         snprintf(width, sizeof width, "-w%g", spec->model.width);
-    snprintf(key, SPEED_KEY_BYTES, "%s-%s-%lld-%s-t%lld%s%s%s%s", spec->model.arch,
+    if (shape.frozen > 0)
+        snprintf(frozen, sizeof frozen, "-frozen%d", shape.frozen);
+    snprintf(key, SPEED_KEY_BYTES, "%s-%s-%lld-%s-t%lld%s%s%s%s%s", spec->model.arch,
              spec->model.stem == JOB_STEM_SMALL ? "small" : "imagenet",
              (long long)spec->model.image_size,
              spec->precision == JOB_PRECISION_BF16 ? "bf16" : "fp32", (long long)threads,
              spec->cluster.smt ? "-smt" : "", spec->model.winograd ? "" : "-direct", width,
-             spec->model.blur_pool ? "-blur" : "");
+             spec->model.blur_pool ? "-blur" : "", frozen);
     return key;
 }
 

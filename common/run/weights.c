@@ -104,7 +104,11 @@ int weights_open(const char *init, char path[PATH_MAX], struct safetensors **out
     if (status)
         return status;
     int fd = open_beneath_file(path, e);
-    return fd < 0 ? fd : safetensors_open_fd(fd, path, out, e);
+    status = fd < 0 ? fd : safetensors_open_fd(fd, path, out, e);
+    /* of torch.compile and DistributedDataParallel, in any order */
+    while (!status && (safetensors_strip(*out, "_orig_mod.") || safetensors_strip(*out, "module.")))
+        ;
+    return status;
 }
 
 int64_t weights_step(const struct safetensors *file)
@@ -161,6 +165,22 @@ static bool weights_is_float(const struct safetensors_tensor *t)
     return t->dtype != SAFETENSORS_I64;
 }
 
+static bool weights_is_of(const char *name, const char *layer)
+{
+    size_t length = layer ? strlen(layer) : 0;
+
+    return length && strncmp(name, layer, length) == 0 && name[length] == '.';
+}
+
+/* Whether the tensors of a classifier differ in nothing but the number of classes. */
+static bool weights_has_other_classes(const struct safetensors_tensor *have,
+                                      const struct safetensors_tensor *want)
+{
+    return (weights_is_of(want->name, "fc") || weights_is_of(want->name, "fc2")) &&
+           have->dims == want->dims && have->shape[0] != want->shape[0] &&
+           (have->dims == 1 || have->shape[1] == want->shape[1]);
+}
+
 static void weights_check_tensor(const struct safetensors *file,
                                  const struct safetensors_tensor *want, struct complaint *c)
 {
@@ -174,8 +194,7 @@ static void weights_check_tensor(const struct safetensors *file,
         complain(c, "%s has dtype %s instead of %s", want->name,
                  safetensors_dtype_name(have->dtype),
                  weights_is_float(want) ? "F32, F16 or BF16" : "I64");
-    } else if (!weights_same_shape(have, want) && !strncmp(want->name, "fc.", 3) &&
-               have->dims == want->dims) {
+    } else if (weights_has_other_classes(have, want)) {
         complain(c, "%s is for %lld classes, the job has %lld (set model.classes to %lld)",
                  want->name, (long long)have->shape[0], (long long)want->shape[0],
                  (long long)have->shape[0]);
@@ -196,7 +215,7 @@ static bool weights_is_wanted(const struct safetensors_tensor *wanted, size_t co
 
 int weights_compare(const struct safetensors *file, const struct safetensors_tensor *wanted,
                     size_t count, const char *path, const char *arch, bool blur_pool,
-                    struct problems *rest, struct error *e)
+                    const char *classifier, struct problems *rest, struct error *e)
 {
     struct complaint c = {.rest = rest};
     const char *blurred = safetensors_metadata(file, WEIGHTS_BLUR_POOL);
@@ -204,9 +223,11 @@ int weights_compare(const struct safetensors *file, const struct safetensors_ten
     if (blurred && (strcmp(blurred, "true") == 0) != blur_pool)
         complain(&c, "they were trained with model.blur_pool %.8s", blurred);
     for (size_t i = 0; i < count; i++)
-        weights_check_tensor(file, &wanted[i], &c);
+        if (!weights_is_of(wanted[i].name, classifier))
+            weights_check_tensor(file, &wanted[i], &c);
     for (size_t i = 0; i < safetensors_tensors(file); i++)
-        if (!weights_is_wanted(wanted, count, safetensors_at(file, i)->name))
+        if (!weights_is_of(safetensors_at(file, i)->name, classifier) &&
+            !weights_is_wanted(wanted, count, safetensors_at(file, i)->name))
             complain(&c, "%.100s is not part of this model", safetensors_at(file, i)->name);
     if (!c.count)
         return 0;
@@ -270,18 +291,52 @@ static void weights_list_network(struct listing *l, const struct job_spec *spec)
         l->tensors[i].name = l->names[i]; /* the array does not move any more */
 }
 
+const char *weights_new_classifier(const struct job_spec *spec, const struct safetensors *file,
+                                   char text[ERROR_TEXT_BYTES])
+{
+    struct arch_shape shape = arch_shape_of(spec);
+    struct arch_linear linears[ARCH_LINEARS];
+    const struct arch_linear *last = &linears[arch_linears(&shape, linears) - 1];
+    const struct safetensors_tensor *have[2];
+    bool absent = true, other = true;
+
+    if (!file || spec->mode == JOB_MODE_EVAL)
+        return NULL;
+    for (int i = 0; i < 2; i++) {
+        char name[NAME_BYTES];
+        struct safetensors_tensor want = {
+            .name = name, .dims = 2 - i, .shape = {last->out, last->in}
+        };
+        snprintf(name, sizeof name, "%s.%s", last->name, i ? "bias" : "weight");
+        have[i] = safetensors_find(file, name);
+        absent = absent && !have[i];
+        other = other && have[i] && weights_has_other_classes(have[i], &want);
+    }
+    if (absent)
+        snprintf(text, ERROR_TEXT_BYTES,
+                 "the weights of model.init have no classifier (%s): it starts with random weights",
+                 last->name);
+    else if (other)
+        snprintf(text, ERROR_TEXT_BYTES,
+                 "the weights of model.init have a classifier (%s) for %lld classes, the job has "
+                 "%d: it starts with random weights",
+                 last->name, (long long)have[0]->shape[0], last->out);
+    return absent || other ? last->name : NULL;
+}
+
 static int weights_check_file(const struct job_spec *spec, struct problems *rest, struct error *e)
 {
     struct listing l = {0};
     struct safetensors *file;
-    char path[PATH_MAX];
+    char path[PATH_MAX], text[ERROR_TEXT_BYTES];
     int status = weights_open(spec->model.init, path, &file, e);
 
     if (status)
         return status;
     weights_list_network(&l, spec);
-    status = weights_compare(file, l.tensors, l.count, path, spec->model.arch,
-                             spec->model.blur_pool, rest, e);
+    status =
+        weights_compare(file, l.tensors, l.count, path, spec->model.arch, spec->model.blur_pool,
+                        weights_new_classifier(spec, file, text), rest, e);
     free(l.tensors);
     free(l.names);
     safetensors_close(file);

@@ -140,7 +140,7 @@ static double preview_macs_of(const struct job_spec *spec)
 {
     struct arch_shape shape = arch_shape_of(spec);
 
-    return arch_forward_macs(&shape);
+    return arch_training_macs(&shape);
 }
 
 /* Finds the speed with this key, except for its image size, that has the nearest size. */

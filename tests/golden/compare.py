@@ -94,13 +94,28 @@ def binary_cross_entropy(smoothing):
     return loss
 
 
+PARTS = (("conv1", "bn1"), ("layer1",), ("layer2",), ("layer3",), ("layer4",))
+CNN_PARTS = (("conv1",), ("conv2",), ("fc1",))
+
+
+def freeze(model, letters):
+    """As PyTorch's users do: the first parts, by the digit in letters, need no gradients and are in eval mode."""
+    for part in (CNN_PARTS if isinstance(model, Cnn) else PARTS)[:int("".join(filter(str.isdigit, letters)) or 0)]:
+        for name in part:
+            getattr(model, name).requires_grad_(False).eval()
+
+
 def torch_steps(model, batches, letters):
     """The losses of the steps that engine_driver train does with these options."""
+    freeze(model, letters)
     bn = {id(p) for m in model.modules() if isinstance(m, torch.nn.BatchNorm2d) for p in m.parameters()}
+    head = {id(p) for p in list(model.children())[-1].parameters()} if "h" in letters else set()
     decay = 0.1 if set(letters) & set("dw") else 5e-5
+    trained = [p for p in model.parameters() if p.requires_grad]
     groups = [
-        {"params": [p for p in model.parameters() if id(p) not in bn], "weight_decay": decay},
-        {"params": [p for p in model.parameters() if id(p) in bn], "weight_decay": decay if "d" in letters else 0},
+        {"params": [p for p in trained if id(p) not in bn | head], "weight_decay": decay, "factor": 1},
+        {"params": [p for p in trained if id(p) in bn], "weight_decay": decay if "d" in letters else 0, "factor": 1},
+        {"params": [p for p in trained if id(p) in head], "weight_decay": decay, "factor": 7},
     ]
     optimizer = torch.optim.SGD(groups, lr=0.0005, momentum=0.9, nesterov="n" in letters)
     smoothing = 0.1 if "s" in letters else 0
@@ -108,7 +123,7 @@ def torch_steps(model, batches, letters):
     losses, steps = [], len(batches["images"])
     for i, (x, y) in enumerate(zip(batches["images"], batches["labels"])):
         for g in optimizer.param_groups:
-            g["lr"] = 0.0005 * (i + 1) / steps
+            g["lr"] = g["factor"] * 0.0005 * (i + 1) / steps
         optimizer.zero_grad()
         if "m" in letters:
             share = 0.3 + 0.05 * i
@@ -137,6 +152,11 @@ def train(driver, what, arch, batch, steps, threads, letters):
     driver.tap(far < 1e-3, f"{case}: every weight within 1e-3 of torch's (largest {far:.1e}, {which})")
     far, which = worst_of(have, want, stat)
     driver.tap(far < 1e-3, f"{case}: running statistics within 1e-3 of torch's (largest {far:.1e}, {which})")
+    still = [n for n, p in model.named_parameters() if not p.requires_grad]
+    still += [n.replace("weight", s) for n in still for s in ("running_mean", "running_var") if n.endswith("weight") and n.replace("weight", s) in want]
+    if still:
+        driver.tap(all(torch.equal(have[n], start[n]) for n in still), f"{case}: {len(still)} frozen tensors are unchanged")
+    weight = lambda n: not stat(n) and "num_batches" not in n and n not in still
     far, which = worst_of(have, want, weight, start)
     driver.tap(far < WAY, f"{case}: every weight's way within {WAY} of torch's (largest {far:.1e}, {which})")
 
@@ -253,7 +273,10 @@ def cnn(driver, what, batch, steps, threads, letters):
     losses = torch_steps(model.train(), batches, letters)
     worst = max(abs(a - b) / b for a, b in zip(ours, losses))
     driver.tap(len(ours) == steps and worst < 1e-4, f"{case}: loss of {steps} steps within 1e-4 of torch's (largest {worst:.1e})")
-    far, which = worst_of(have, model.state_dict(), lambda n: True, start)
+    still = [n for n, p in model.named_parameters() if not p.requires_grad]
+    if still:
+        driver.tap(all(torch.equal(have[n], start[n]) for n in still), f"{case}: {len(still)} frozen tensors are unchanged")
+    far, which = worst_of(have, model.state_dict(), lambda n: n not in still, start)
     driver.tap(far < 1e-2, f"{case}: every weight's way within 1e-2 of torch's (largest {far:.1e}, {which})")
 
 
@@ -334,6 +357,10 @@ TRAININGS = [
     ("without Winograd: Nesterov, label smoothing and mixup", "resnet18:0.125", 16, 3, 1, "xnsm"),
     ("convolutions by OpenBLAS", "resnet18", 16, 3, 1, "b"),
     ("binary cross entropy and label smoothing", "resnet18:0.125+blur", 16, 3, 2, "es"),
+    ("frozen conv1", "resnet18:0.125", 16, 3, 1, "n1"),
+    ("frozen conv1 and layer1, the classifier seven times as fast", "resnet50:0.25", 16, 3, 2, "h2"),
+    ("frozen up to layer3, decay, convolutions by OpenBLAS", "resnet18:0.125+blur", 16, 3, 1, "dhb4"),
+    ("frozen backbone, mixup", "resnet50:0.25", 16, 3, 2, "mh5"),
 ]
 # Network, stem, image size, batch: the last stage has 16 values a channel. What others show at full width, or its layers, is narrow.
 FAMILY = [
@@ -355,6 +382,9 @@ CNN = [
     ("weight decay", 7, 5, 2, "w"),
     ("binary cross entropy and label smoothing", 16, 5, 2, "es"),
     ("convolutions by OpenBLAS", 16, 5, 1, "b"),
+    ("frozen conv1", 16, 5, 2, "1"),
+    ("frozen conv1 and conv2, the classifier seven times as fast", 16, 5, 1, "h2"),
+    ("frozen but for the classifier", 16, 5, 2, "3"),
 ]
 
 
@@ -369,7 +399,8 @@ def main(program, folder):
     torch.manual_seed(0)
     leave_uninitialised()
     long = os.environ.get("TRAIND_TEST_LONG") == "yes"
-    checks = len(LOGITS) + 4 * len(TRAININGS) + 2 * len(CNN) + 3 + 5 * len(FAMILY) + (5 * len(LARGE) if long else 3)
+    frozen = sum(any(map(str.isdigit, case[-1])) for case in TRAININGS + CNN)
+    checks = len(LOGITS) + 4 * len(TRAININGS) + 2 * len(CNN) + frozen + 3 + 5 * len(FAMILY) + (5 * len(LARGE) if long else 3)
     print(f"1..{checks}", flush=True)
     driver = Driver(program, folder)
     for case in LOGITS:

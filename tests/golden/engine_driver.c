@@ -281,6 +281,8 @@ struct options {
     bool mixup;  /* m: lambda 0.3, and 0.05 more each step */
     bool direct; /* x: no Winograd */
     bool blas;   /* b: model.gemm openblas */
+    int frozen;  /* a digit: so many parts are not trained */
+    bool head;   /* h: lr.head_factor 7 */
 };
 
 static struct options options_of(const char *text)
@@ -292,7 +294,9 @@ static struct options options_of(const char *text)
                             .heavy = strpbrk(text, "dw"),
                             .mixup = strchr(text, 'm'),
                             .direct = strchr(text, 'x'),
-                            .blas = strchr(text, 'b')};
+                            .blas = strchr(text, 'b'),
+                            .frozen = (int)strtol(text + strcspn(text, "12345"), NULL, 10),
+                            .head = strchr(text, 'h')};
 }
 
 static void train(struct model *m, struct optimizer *s, struct batches *b, bool mixup)
@@ -318,15 +322,17 @@ static int run_train(char **a)
     struct error e;
     struct optimizer *s;
     struct job_spec spec = {
-        .optimizer = {.momentum = 0.9,
-                      .nesterov = o.nesterov,
-                      .weight_decay = o.heavy ? 0.1 : 5e-5,
-                      .decay_bn = o.decay_bn}
+        .lr = {.head_factor = o.head ? 7 : 1},
+        .optimizer = { .momentum = 0.9,
+               .nesterov = o.nesterov,
+               .weight_decay = o.heavy ? 0.1 : 5e-5,
+               .decay_bn = o.decay_bn}
     };
     struct model_config c = {.stem = JOB_STEM_IMAGENET,
                              .classes = CLASSES,
                              .image_size = size,
                              .batch = n,
+                             .frozen = o.frozen,
                              .threads = atoi(a[4]),
                              .bn_momentum = 0.1,
                              .loss = o.binary ? JOB_LOSS_BCE : JOB_LOSS_CROSS_ENTROPY,

@@ -191,7 +191,7 @@ static void cnn_hidden_back(struct parallel_share share, void *context)
         m->d_head[i] = m->head[i] > 0 ? m->d_head[i] : 0;
     parallel_barrier(share);
     int parts = model_matrix_parts((size_t)m->n, c->hidden.in, share, part);
-    for (int i = 0; i < parts; i++)
+    for (int i = 0; i < parts && m->config.frozen < CNN_STAGES; i++)
         linear_input_gradient(&c->hidden, m->params + c->weight, m->d_head, &part[i], c->d_pooled);
     parts = parallel_matrix(c->hidden.out, c->hidden.out, c->hidden.in, c->hidden.in, share, part);
     for (int i = 0; i < parts; i++)
@@ -205,7 +205,8 @@ static void cnn_run_hidden_back(struct model *m, bool accumulate)
     double span = trace_begin();
 
     parallel_team(m->config.threads, cnn_hidden_back, &p);
-    traffic_end_layer(m, span, "backward", "fc1", 2 * cnn_hidden_flops(m),
+    traffic_end_layer(m, span, "backward", "fc1",
+                      (m->config.frozen < CNN_STAGES ? 2 : 1) * cnn_hidden_flops(m),
                       traffic_of_linear(m, &m->cnn->hidden, true, accumulate));
 }
 
@@ -253,7 +254,7 @@ static void cnn_convolve_back(struct parallel_share share, void *context)
     struct precision_backward b = {
         .x = p->in,
         .dz = p->u->dz,
-        .dx = p->s ? m->cnn->d_pooled : NULL,
+        .dx = p->s > m->config.frozen ? m->cnn->d_pooled : NULL,
         .add_dw = p->accumulate,
     };
 
@@ -271,9 +272,10 @@ static void cnn_run_stage_back(struct pass *p)
     span = trace_begin();
     parallel_team(m->config.threads, cnn_convolve_back, p);
     double bytes = cnn_convolution_bytes(p) + traffic_of_weights(p->u) * p->accumulate;
-    if (p->s)
+    bool below = p->s > m->config.frozen;
+    if (below)
         bytes += traffic_of_input_gradient(m, p->u) + traffic_of_weights(p->u);
-    traffic_end_layer(m, span, "backward", p->u->name, unit_flops(p->u, m->n) * (p->s ? 2 : 1),
+    traffic_end_layer(m, span, "backward", p->u->name, unit_flops(p->u, m->n) * (below ? 2 : 1),
                       bytes);
 }
 
@@ -281,7 +283,7 @@ void cnn_backward(struct model *m, bool accumulate, const struct announcement *a
 {
     cnn_run_hidden_back(m, accumulate);
     model_announce(a, m->cnn->weight, m->cnn->grads_end);
-    for (int s = CNN_STAGES - 1; s >= 0; s--) {
+    for (int s = CNN_STAGES - 1; s >= m->config.frozen; s--) {
         struct pass p = cnn_stage_pass(m, s, accumulate);
         cnn_run_stage_back(&p);
         model_announce(a, p.u->weight, p.u->grads_end);

@@ -134,7 +134,7 @@ static void forward_normalise_tile(const struct parallel_block *part, void *cont
 
 static conv_rows *forward_rows_done(const struct forward_pass *p)
 {
-    if (p->m->evaluating)
+    if (unit_evaluates(p->m, p->u))
         return p->out ? forward_normalise_tile : NULL;
     return p->m->config.frozen_bn ? NULL : forward_take_sums;
 }
@@ -159,11 +159,11 @@ static void forward_run_unit(struct forward_pass *p)
     if (u->blur.stride)
         forward_run_window(m, &u->blur, p->in, u->x);
     double span = trace_begin();
-    if (m->evaluating || m->config.frozen_bn)
+    if (unit_evaluates(m, u) || m->config.frozen_bn)
         unit_use_running_statistics(m, u);
     parallel_team(m->config.threads, forward_convolve, p);
     double bytes = traffic_of_input(m, u) + traffic_of_weights(u) +
-                   traffic_of_output(m, u) * (m->evaluating && forward_adds(p) ? 2 : 1);
+                   traffic_of_output(m, u) * (unit_evaluates(m, u) && forward_adds(p) ? 2 : 1);
     traffic_end_layer(m, span, model_trace_category(m), u->name, unit_flops(u, m->n), bytes);
 }
 
@@ -183,14 +183,14 @@ static void forward_apply(struct parallel_share share, void *context)
     parallel_take(share, precision_grains(p->m, p->u, share), forward_apply_piece, context);
 }
 
-/* Returns p->out of a unit; evaluation overwrites z with it. */
+/* Returns p->out of a unit; evaluation and frozen units overwrite z with it. */
 static const void *forward_run_normalised(struct forward_pass *p, void *out)
 {
     struct model *m = p->m;
 
-    p->out = m->evaluating ? p->u->z : NULL;
+    p->out = unit_evaluates(m, p->u) ? p->u->z : NULL;
     forward_run_unit(p);
-    if (m->evaluating)
+    if (p->out)
         return p->out;
     p->out = out;
     double span = trace_begin();
@@ -562,10 +562,12 @@ static void backward_run_unit(struct pass *p, const struct announcement *a)
                       bytes + (p->below ? traffic_of_output(m, p->below) : 0));
     conv.x = u->x_again;
     conv.below = NULL;
-    conv.dx = u->g_x;
+    conv.dx = p->dx ? u->g_x : NULL;
     conv.add_dx = false;
     conv.target = (struct target){0};
     backward_run_unfiltered(&conv, a);
+    if (!p->dx)
+        return;
     back.g = u->g_x;
     back.window = &u->blur;
     backward_start_target(&back, backward_window, "blur", flops, bytes);
@@ -625,7 +627,7 @@ static void backward_derive(struct parallel_share share, void *context)
     const struct unit *stem = &m->layout->units[0];
     struct parallel_block part[PARALLEL_BLOCKS];
 
-    if (r->first == 0 && !m->pools) {
+    if (r->first == 0 && !m->pools && !stem->frozen) {
         int parts = precision_parts(m, stem, share, part);
         for (int i = 0; i < parts; i++)
             backward_make_y_again(m, stem, &part[i]);
@@ -642,7 +644,7 @@ static double backward_derive_bytes(const struct run *r)
     double output = traffic_of_output(m, backward_derived_unit(r));
     double bytes = 2 * output * (r->end - r->first) + output;
 
-    if (r->first == 0 && !m->pools)
+    if (r->first == 0 && !m->pools && !m->layout->units[0].frozen)
         bytes += 2 * traffic_of_output(m, &m->layout->units[0]);
     return bytes;
 }
@@ -676,6 +678,8 @@ static void backward_classifier_back(struct parallel_share share, void *context)
     for (int i = 0; i < parts; i++)
         linear_weight_gradients(&classifier, m->head, m->logits, (size_t)m->n, &part[i],
                                 m->grads + m->fc_weight, m->grads + m->fc_bias, p->accumulate);
+    if (model_trains_classifier_only(m))
+        return;
     parts = model_matrix_parts((size_t)m->n, classifier.in, share, part);
     for (int i = 0; i < parts; i++)
         linear_input_gradient(&classifier, m->params + m->fc_weight, m->logits, &part[i],
@@ -695,7 +699,8 @@ static void backward_run_classifier(struct model *m, double scale, bool accumula
 
     parallel_team(m->config.threads, backward_classifier_back, &p);
     traffic_end_layer(m, span, "backward", m->cnn ? "fc2" : "avgpool, fc",
-                      4.0 * m->n * (double)m->config.classes * m->features,
+                      (model_trains_classifier_only(m) ? 2.0 : 4.0) * m->n *
+                          (double)m->config.classes * m->features,
                       traffic_of_linear(m, &classifier, true, accumulate));
 }
 
@@ -738,7 +743,7 @@ static struct target backward_target_of_block(const struct model *m, int i)
     return (struct target){b->out_again, block_last(m, b), block_shortcut(m, b)};
 }
 
-/* From the gradient of the block's output to that of its input. */
+/* From the gradient of the block's output to that of its input, unless all before it is frozen. */
 static void backward_run_block(struct model *m, int i, bool accumulate,
                                const struct announcement *a)
 {
@@ -772,8 +777,8 @@ static void backward_run_block(struct model *m, int i, bool accumulate,
     p.below = NULL;
     p.x = backward_block_input(m, i);
     p.dx = g_in;
-    p.add_dx = true; /* to the shortcut's gradient */
-    p.target = backward_target_of_block(m, i - 1);
+    p.add_dx = g_in; /* to the shortcut's gradient */
+    p.target = g_in ? backward_target_of_block(m, i - 1) : (struct target){0};
     backward_run_unit(&p, a);
 }
 
@@ -812,6 +817,8 @@ void model_backward(struct model *m, double scale, bool accumulate, model_grads_
     backward_run_classifier(m, scale, accumulate);
     if (ready)
         ready(m->fc_weight, m->param_count - m->fc_weight, context);
+    if (model_trains_classifier_only(m))
+        return;
     if (m->cnn) {
         cnn_backward(m, accumulate, &a);
         return;
@@ -823,7 +830,8 @@ void model_backward(struct model *m, double scale, bool accumulate, model_grads_
                             .target = backward_target_of_block(m, last)};
     backward_start_target(&averages, backward_spread_average, "avgpool, fc", 0,
                           traffic_of_output(m, averages.target.unit));
-    for (int i = last; i >= 0; i--)
+    for (int i = last; i >= m->frozen_blocks; i--)
         backward_run_block(m, i, accumulate, &a);
-    backward_run_stem(m, accumulate, &a);
+    if (!m->layout->units[0].frozen)
+        backward_run_stem(m, accumulate, &a);
 }

@@ -39,6 +39,9 @@ static int model_make_blocks(struct model *m, const struct network *n, struct er
             (struct block){.first = b->first, .units = b->convs, .downsample = b->downsample};
         block_last(m, &m->layout->blocks[i])->starts_at_zero = true;
     }
+    m->frozen_blocks = n->frozen_blocks;
+    for (int i = 0; i < n->frozen_convs; i++)
+        m->layout->units[i].frozen = true;
     for (int i = 0; i < m->unit_count; i++)
         if (m->layout->units[i].conv.groups > 1 && !conv_grouped_takes(&m->layout->units[i].conv))
             return error_set(
@@ -206,13 +209,23 @@ static int model_allocate_head(struct model *m, struct error *e)
     return m->losses ? 0 : -(int)e->code;
 }
 
+/* Those of frozen weights are never touched, and take no memory. */
+static int model_allocate_gradients(struct model *m, struct error *e)
+{
+    size_t first = model_first_trained(m) * sizeof(float), end = m->param_count * sizeof(float);
+    struct memory_extent trained = {first, end - first};
+
+    m->grads = model_count_memory(m, memory_allocate_shared(end, &trained, 1, m->config.threads),
+                                  trained.bytes, e);
+    return m->grads ? 0 : -(int)e->code;
+}
+
 static int model_allocate_all(struct model *m, struct error *e)
 {
     m->params = model_allocate_shared(m, m->param_count * sizeof(float), e);
     if (!m->params || model_allocate_floats(m, &m->stats, m->stat_count, e))
         return -(int)e->code;
-    if (!m->config.inference &&
-        !(m->grads = model_allocate_shared(m, m->param_count * sizeof(float), e)))
+    if (!m->config.inference && model_allocate_gradients(m, e))
         return -(int)e->code;
     for (int i = 0; i < m->unit_count; i++)
         if (model_allocate_channels(m, &m->layout->units[i], e))

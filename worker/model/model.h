@@ -18,8 +18,11 @@ void model_destroy(struct model *m); /* NULL is fine */
 
 float *model_params(struct model *m);
 float *model_grads(struct model *m);
-float *model_stats(struct model *m);             /* running means and variances */
-size_t model_param_count(const struct model *m); /* floats, including padding */
+/* Offset of the first weight that is trained; gradients exist from there on. */
+size_t model_first_trained(const struct model *m);
+size_t model_classifier_offset(const struct model *m); /* of its weights and bias, the last ones */
+float *model_stats(struct model *m);                   /* running means and variances */
+size_t model_param_count(const struct model *m);       /* floats, including padding */
 size_t model_stat_count(const struct model *m);
 
 /* Sets the size of images from now on: image_size, one of more_sizes, or eval_size, each with its

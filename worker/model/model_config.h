@@ -23,6 +23,7 @@ struct model_config {
     double dropout;                    /* rate; 0: none */
     int batch;          /* maximum number of images per call, at image_size and eval_size */
     bool inference;     /* evaluation only: no memory for backward */
+    int frozen;         /* the first so many parts are not trained: struct arch_shape */
     int threads;        /* OpenMP threads of this rank, >= 1 */
     double bn_momentum; /* torch's: 1 - bn_decay */
     bool frozen_bn;     /* training uses the running statistics and leaves them unchanged, so that
@@ -40,7 +41,8 @@ struct model_config {
 
 static inline struct arch_shape model_shape(const struct model_config *c)
 {
-    return (struct arch_shape){c->arch, c->stem, c->width, c->classes, c->image_size, c->blur_pool};
+    return (struct arch_shape){c->arch,       c->stem,      c->width, c->classes,
+                               c->image_size, c->blur_pool, c->frozen};
 }
 
 /* Called during backward, from the buffer's end on: gradients [offset, offset + count) are final */

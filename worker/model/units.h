@@ -17,7 +17,7 @@
 #include "worker/kernels/softmax_loss.h"
 #include "worker/layers/conv.h"
 #include "worker/layers/linear.h"
-#include "worker/model/model_config.h"
+#include "worker/model/model.h"
 
 #define BATCHNORM_EPSILON 1e-5
 
@@ -27,6 +27,7 @@ struct unit {
     size_t weight, gamma, beta;     /* offsets in the parameters */
     size_t grads_end;               /* end of the range that starts at weight */
     size_t mean, var;               /* offsets in the running statistics */
+    bool frozen;                    /* computed as in evaluation, without backward */
     bool starts_at_zero;            /* gamma, with zero_init_residual */
     void *z, *y, *y_again, *g, *dz; /* struct activation_unit */
     struct window blur;             /* of model.blur_pool, before conv; stride 0: none */
@@ -79,10 +80,12 @@ struct model {
     int max_images;        /* largest batch of the layouts */
     struct layout *layout; /* current one */
     int unit_count, block_count;
+    int frozen_blocks; /* the first ones */
     bool evaluating;
 
     struct model_tensor *tensors;
     size_t tensor_count, trainable_count;
+    size_t frozen_tensors; /* the first of these */
     float *params, *grads, *stats;
     size_t param_count, stat_count;
     size_t fc_weight, fc_bias;
@@ -132,6 +135,12 @@ static inline size_t unit_pixels(const struct unit *u)
     return (size_t)u->conv.window.out * (size_t)u->conv.window.out;
 }
 
+/* Whether it is normalised by the running statistics, in place, and needs no backward */
+static inline bool unit_evaluates(const struct model *m, const struct unit *u)
+{
+    return m->evaluating || u->frozen;
+}
+
 static inline size_t unit_channels(const struct unit *u)
 {
     return (size_t)u->conv.out_channels;
@@ -159,6 +168,11 @@ static inline struct unit *block_last(const struct model *m, const struct block 
 static inline struct unit *block_shortcut(const struct model *m, const struct block *b)
 {
     return b->downsample >= 0 ? &m->layout->units[b->downsample] : NULL;
+}
+
+static inline bool model_trains_classifier_only(const struct model *m)
+{
+    return model_first_trained(m) == m->fc_weight;
 }
 
 struct announcement {

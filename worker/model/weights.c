@@ -83,6 +83,8 @@ void weights_lay_out(struct model *m)
     for (int i = 0; i < count; i++)
         weights_lay_out_linear(m, &linears[i], i == count - 1);
     m->trainable_count = m->tensor_count;
+    while (arch_is_frozen(&shape, m->tensors[m->frozen_tensors].name))
+        m->frozen_tensors++;
     for (int i = 0; i < m->unit_count; i++) {
         struct unit *u = &m->layout->units[i];
         if (!*u->bn_name)
@@ -92,6 +94,16 @@ void weights_lay_out(struct model *m)
             weights_add(m, MODEL_BN_MEAN, u->bn_name, "running_mean", channels, &m->stat_count);
         u->var = weights_add(m, MODEL_BN_VAR, u->bn_name, "running_var", channels, &m->stat_count);
     }
+}
+
+size_t model_first_trained(const struct model *m)
+{
+    return m->tensors[m->frozen_tensors].offset;
+}
+
+size_t model_classifier_offset(const struct model *m)
+{
+    return m->fc_weight;
 }
 
 size_t model_tensor_count(const struct model *m)
@@ -247,7 +259,8 @@ static void weights_list_model(struct listing *l, const struct model *m)
 
 static float *weights_buffer_of(const struct listing *l, size_t i)
 {
-    return l->buffers[i / l->m->trainable_count].data + l->m->tensors[l->sources[i]].offset;
+    return l->buffers[i / (l->m->trainable_count - l->m->frozen_tensors)].data +
+           l->m->tensors[l->sources[i]].offset;
 }
 
 static void weights_fill_tensor(size_t i, void *data, void *context)
@@ -282,7 +295,7 @@ static void weights_list_buffers(struct listing *l, const struct model *m,
     weights_allocate_listing(l, m, count * m->trainable_count);
     l->buffers = buffers;
     for (size_t k = 0; k < count; k++)
-        for (size_t i = 0; i < m->trainable_count; i++) {
+        for (size_t i = m->frozen_tensors; i < m->trainable_count; i++) {
             snprintf(name, sizeof name, "%.16s%s%s", buffers[k].name, *buffers[k].name ? "." : "",
                      m->tensors[i].name);
             weights_list_one(l, name, SAFETENSORS_F32, &m->tensors[i], i);
@@ -305,11 +318,18 @@ int model_save_buffers(const struct model *m, const struct model_buffer *buffers
 
 /* ---- loading */
 
+static bool weights_is_classifier(const struct model *m, size_t i)
+{
+    return i < m->trainable_count && m->tensors[i].offset >= m->fc_weight;
+}
+
 /* Reads everything before changing the model. */
-static int weights_read_tensors(const struct listing *l, struct safetensors *file, float **data,
-                                struct error *e)
+static int weights_read_tensors(const struct listing *l, struct safetensors *file, bool classifier,
+                                float **data, struct error *e)
 {
     for (size_t i = 0; i < l->m->tensor_count; i++) {
+        if (!classifier && weights_is_classifier(l->m, i))
+            continue;
         data[i] = malloc(l->m->tensors[i].count * sizeof(float));
         if (!data[i])
             return error_set(e, ERR_NO_MEMORY, "no memory to read weights");
@@ -321,12 +341,12 @@ static int weights_read_tensors(const struct listing *l, struct safetensors *fil
 }
 
 static int weights_import_file(struct model *m, const struct listing *l, struct safetensors *file,
-                               struct error *e)
+                               bool classifier, struct error *e)
 {
     float **data = xcalloc(m->tensor_count, sizeof *data);
-    int status = weights_read_tensors(l, file, data, e);
+    int status = weights_read_tensors(l, file, classifier, data, e);
     for (size_t i = 0; i < m->tensor_count; i++) {
-        if (!status)
+        if (!status && data[i])
             model_tensor_import(m, i, data[i]);
         free(data[i]);
     }
@@ -341,21 +361,22 @@ int model_load(struct model *m, const char *path, struct error *e)
 
     if (status)
         return status;
-    status = model_load_file(m, file, path, e);
+    status = model_load_file(m, file, path, NULL, e);
     safetensors_close(file);
     return status;
 }
 
-int model_load_file(struct model *m, struct safetensors *file, const char *path, struct error *e)
+int model_load_file(struct model *m, struct safetensors *file, const char *path,
+                    const char *classifier, struct error *e)
 {
     struct listing l;
 
     assert_object(m, MODEL_MAGIC);
     weights_list_model(&l, m);
     int status = weights_compare(file, l.tensors, l.count, path, m->config.arch->name,
-                                 m->config.blur_pool, NULL, e);
+                                 m->config.blur_pool, classifier, NULL, e);
     if (!status)
-        status = weights_import_file(m, &l, file, e);
+        status = weights_import_file(m, &l, file, !classifier, e);
     weights_free_listing(&l);
     return status;
 }
@@ -390,7 +411,7 @@ int model_load_buffers(const struct model *m, const struct model_buffer *buffers
         return status;
     weights_list_buffers(&l, m, buffers, count);
     status = weights_compare(file, l.tensors, l.count, path, m->config.arch->name,
-                             m->config.blur_pool, NULL, e);
+                             m->config.blur_pool, NULL, NULL, e);
     if (!status)
         status = weights_import_buffers(&l, file, e);
     weights_free_listing(&l);

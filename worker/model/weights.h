@@ -44,10 +44,13 @@ int model_save(const struct model *m, const char *path, const struct safetensors
  * misshapen names; the model is then unchanged. */
 int model_load(struct model *m, const char *path, struct error *e);
 
-/* From an open file; path is for messages. */
-int model_load_file(struct model *m, struct safetensors *file, const char *path, struct error *e);
+/* From an open file; path is for messages. classifier: its name, to leave it as it is whatever the
+ * file has (weights_new_classifier); NULL: it must fit. */
+int model_load_file(struct model *m, struct safetensors *file, const char *path,
+                    const char *classifier, struct error *e);
 
-/* A buffer laid out as model_params; tensors are "NAME.conv1.weight", or as the model's for "" */
+/* A buffer laid out as model_params; tensors are "NAME.conv1.weight", or as the model's for "".
+ * Files have only those of the weights that are trained. */
 struct model_buffer {
     const char *name; /* at most 16 bytes */
     float *data;

@@ -31,7 +31,8 @@ struct optimizer {
     const struct optim_kernel *kernel;
     struct job_optimizer_keys keys;
     double peak_lr;
-    float loss_scale; /* divisor of the gradients */
+    double head_factor; /* of the classifier's rate */
+    float loss_scale;   /* divisor of the gradients */
     const char *state_names[OPTIMIZER_STATES_MAX];
     float *states[OPTIMIZER_STATES_MAX];
     size_t state_count;
@@ -62,7 +63,8 @@ static size_t optimizer_cut_tensors(const struct optimizer *o, size_t floats, st
     for (size_t i = 0; i < model_tensor_count(o->model); i++) {
         const struct model_tensor *t = model_tensor(o->model, i);
         size_t end = t->offset + t->count;
-        if (t->kind == MODEL_BN_MEAN || t->kind == MODEL_BN_VAR)
+        if (t->kind == MODEL_BN_MEAN || t->kind == MODEL_BN_VAR ||
+            t->offset < model_first_trained(o->model))
             continue;
         for (size_t from = t->offset; from < end; from += floats)
             pieces[count++] = (struct piece){from, end - from > floats ? from + floats : end, i};
@@ -82,11 +84,13 @@ static int optimizer_allocate(struct optimizer *o, struct error *e)
     o->squares = xcalloc(chunks, sizeof *o->squares);
     o->rules = xcalloc(tensors, sizeof *o->rules);
     for (size_t i = 0; i < o->state_count; i++) {
-        struct memory_extent all = {0, floats * sizeof(float)};
-        o->states[i] = memory_allocate_shared(all.bytes, &all, 1, model_threads(o->model));
+        size_t first = model_first_trained(o->model);
+        struct memory_extent trained = {first * sizeof(float), (floats - first) * sizeof(float)};
+        o->states[i] =
+            memory_allocate_shared(floats * sizeof(float), &trained, 1, model_threads(o->model));
         if (!o->states[i])
             return error_set(e, ERR_NO_MEMORY, "no memory for the optimiser's %s: %zu MiB",
-                             o->state_names[i], floats * sizeof(float) >> 20);
+                             o->state_names[i], trained.bytes >> 20);
     }
     return 0;
 }
@@ -102,6 +106,7 @@ int optimizer_create(struct model *m, const struct job_spec *spec, double peak_l
     o->kernel = optim_kernel_of(spec->optimizer.name);
     o->keys = spec->optimizer;
     o->peak_lr = peak_lr;
+    o->head_factor = spec->lr.head_factor > 0 ? spec->lr.head_factor : 1;
     o->loss_scale = spec->loss_scale > 0 ? (float)spec->loss_scale : 1;
     o->state_count = optimizer_states_of(spec, o->state_names);
     int status = optimizer_allocate(o, e);
@@ -185,7 +190,7 @@ static size_t optimizer_update_accesses(const struct optimizer *o)
 static void optimizer_sum_pieces(struct parallel_share share, void *context)
 {
     struct optimizer *o = context;
-    struct parallel_range all = {0, model_param_count(o->model)};
+    struct parallel_range all = {model_first_trained(o->model), model_param_count(o->model)};
     struct parallel_range mine = optimizer_pieces_of(o->pieces, o->piece_count, all, share);
     float *g = model_grads(o->model);
     const float *w = o->kernel->wants_norms ? model_params(o->model) : g;
@@ -247,9 +252,11 @@ static void optimizer_make_rules(struct optimizer *o, double lr)
     for (size_t i = 0; i < o->piece_count;) {
         size_t tensor = o->pieces[i].tensor;
         bool spared = optimizer_is_spared(o, model_tensor(o->model, tensor)->kind);
-        struct optim_step step = {.lr = lr,
-                                  .last_lr = o->last_lr,
-                                  .peak_lr = o->peak_lr,
+        bool head = model_tensor(o->model, tensor)->offset >= model_classifier_offset(o->model);
+        double factor = head ? o->head_factor : 1;
+        struct optim_step step = {.lr = factor * lr,
+                                  .last_lr = factor * o->last_lr,
+                                  .peak_lr = factor * o->peak_lr,
                                   .number = o->steps + 1,
                                   .decays = !spared || o->keys.decay_bn,
                                   .excluded = spared};
@@ -265,8 +272,9 @@ static void optimizer_make_rules(struct optimizer *o, double lr)
 size_t optimizer_cut(void *optimizer, size_t at)
 {
     const struct optimizer *o = optimizer;
-    size_t chunk = optimizer_first_piece(o->chunks, o->chunk_count, at);
-    return chunk < o->chunk_count ? o->chunks[chunk].first : model_param_count(o->model);
+    size_t first = model_first_trained(o->model), end = model_param_count(o->model);
+    size_t chunk = optimizer_first_piece(o->chunks, o->chunk_count, first + at);
+    return (chunk < o->chunk_count ? o->chunks[chunk].first : end) - first;
 }
 
 void optimizer_begin(struct optimizer *o, double lr)
@@ -275,8 +283,8 @@ void optimizer_begin(struct optimizer *o, double lr)
 
     if (job_optimizer_norms_first(&o->keys))
         parallel_team(model_threads(o->model), optimizer_sum_pieces, o);
-    model_count_bytes(o->model, (double)(sizeof(float) * model_param_count(o->model) *
-                                         optimizer_norm_accesses(o)));
+    size_t trained = model_param_count(o->model) - model_first_trained(o->model);
+    model_count_bytes(o->model, (double)(sizeof(float) * trained * optimizer_norm_accesses(o)));
     o->clip = optimizer_clip(o);
     optimizer_make_rules(o, lr);
     memset(o->squares, 0, o->chunk_count * sizeof *o->squares);
@@ -288,7 +296,9 @@ void optimizer_update(void *optimizer, size_t first, size_t end, float *gradient
 {
     struct optimizer *o = optimizer;
 
-    o->range = (struct parallel_range){first, end};
+    size_t from = model_first_trained(o->model);
+
+    o->range = (struct parallel_range){from + first, from + end};
     o->gradients = gradients;
     parallel_team(model_threads(o->model), optimizer_update_chunks, o);
     model_count_bytes(o->model,
@@ -304,7 +314,8 @@ double *optimizer_squares(const struct optimizer *o, size_t *count)
 double optimizer_step(struct optimizer *o, double lr)
 {
     optimizer_begin(o, lr);
-    optimizer_update(o, 0, model_param_count(o->model), model_grads(o->model));
+    size_t first = model_first_trained(o->model);
+    optimizer_update(o, 0, model_param_count(o->model) - first, model_grads(o->model) + first);
     return optimizer_end(o);
 }
 

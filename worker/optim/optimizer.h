@@ -22,7 +22,7 @@ double optimizer_step(struct optimizer *o, double lr);
 
 /* The same, shared by ranks (traincomm_gradients_update, with the optimiser as context): each
  * begins, updates its ranges, adds the others' squares, which are 0 here, and ends. Not if
- * job_optimizer_norms_first. */
+ * job_optimizer_norms_first. Offsets are those of the gradients from model_first_trained on. */
 void optimizer_begin(struct optimizer *o, double lr);
 void optimizer_update(void *optimizer, size_t first, size_t end, float *gradients);
 size_t optimizer_cut(void *optimizer, size_t at);
@@ -32,7 +32,8 @@ double optimizer_end(const struct optimizer *o);
 /* Start of a resumed run: steps done, and the rate of the last one. Call on every rank. */
 void optimizer_set_place(struct optimizer *o, int64_t steps, double last_lr);
 
-/* State arrays (common/job/recipe/optimizers.h), each with the layout of model_params. */
+/* State arrays (common/job/recipe/optimizers.h), each with the layout of model_params, of which the
+ * part from model_first_trained on is used. */
 size_t optimizer_states(const struct optimizer *o);
 float *optimizer_state(struct optimizer *o, size_t i);
 

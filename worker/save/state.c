@@ -39,6 +39,7 @@ static json_t *state_identity_of(const struct job_spec *spec)
         {"model",     "classes"   },
         {"model",     "image_size"},
         {"model",     "blur_pool" },
+        {"model",     "freeze"    },
         {NULL,        "seed"      },
         {"optimizer", "name"      },
         {"data",      "shuffle"   },
@@ -166,8 +167,8 @@ static int state_check_identity(const json_t *state, const struct job_spec *spec
                                 struct error *e)
 {
     json_t *mine = state_identity_of(spec), *theirs = json_object_get(state, "job"), *value;
-    json_t *older = json_pack("{s:s, s:b}", "loss", "cross_entropy", "model.blur_pool",
-                              0); /* without these keys */
+    json_t *older = json_pack("{s:s, s:b, s:[]}", "loss", "cross_entropy", "model.blur_pool", 0,
+                              "model.freeze"); /* without these keys */
     const char *key;
     int status = 0;
 

@@ -181,13 +181,14 @@ static int start_choose_comm_cpu(struct run *r, struct error *e)
 
 static int start_load_init(struct run *r, struct error *e)
 {
-    char path[PATH_MAX];
+    char path[PATH_MAX], text[ERROR_TEXT_BYTES];
     struct safetensors *file;
     int status = weights_open(r->spec->model.init, path, &file, e);
 
     if (status)
         return status;
-    status = model_load_file(r->model, file, path, e);
+    const char *classifier = weights_new_classifier(r->spec, file, text);
+    status = model_load_file(r->model, file, path, classifier, e);
     r->init_step = weights_step(file);
     snprintf(r->init_path, sizeof r->init_path, "%s", path);
     safetensors_close(file);
@@ -197,6 +198,8 @@ static int start_load_init(struct run *r, struct error *e)
         log_info("the weights are %s, saved at step %lld", path, (long long)r->init_step);
     else
         log_info("the weights are %s", path);
+    if (classifier)
+        log_info("%s", text);
     return 0;
 }
 
@@ -264,6 +267,7 @@ static int start_model(struct run *r, struct error *e)
         .image_size = (int)(evaluates ? job_spec_eval_size(s) : s->model.image_size),
         .batch = (int)(evaluates ? s->eval.batch : s->batch_per_worker),
         .inference = evaluates,
+        .frozen = arch_shape_of(s).frozen,
         .threads = r->threads,
         .bn_momentum = 1.0 - s->model.bn_decay,
         .blur_pool = s->model.blur_pool,

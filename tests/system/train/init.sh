@@ -116,10 +116,10 @@ unfit "a file that was cut" ".model.init = \"$work/cut.safetensors\"" 'is cut of
 unfit "weights of another network" ".model.init = \"$last\" | .model.arch = \"resnet34\"" 'do not match resnet34: .*layer1.2.conv1.weight is missing'
 is "$(jq -r '.errors[].message' <<<"$body" | grep -o '[^ ]* is missing' | sort -u | wc -l)" \
     "$(("$(jq -r '.errors[0].message | capture("and (?<n>[0-9]+) more").n' <<<"$body")" + 10))" "each tensor that is missing is named"
-unfit "weights of other classes" ".model.init = \"$last\" | .model.classes = 11" 'fc.weight is for 10 classes, the job has 11'
+unfit "weights of other classes, to be evaluated" ".mode = \"eval\" | .model.init = \"$last\" | .model.classes = 11" 'fc.weight is for 10 classes, the job has 11'
 unfit "weights of another stem" ".model.init = \"$last\" | .model.stem = \"small\"" 'conv1.weight has shape'
 unfit "weights without low-pass filters" ".model.init = \"$last\" | .model.blur_pool = true" 'they were trained with model.blur_pool false'
-document ".model.init = \"$last\" | .model.classes = 11"
+document ".mode = \"eval\" | .model.init = \"$last\" | .model.classes = 11"
 for command in plan submit; do
     "$trainctl" --server "$url" "$command" "$work/job.json" >"$work/out" 2>&1
     is $? 2 "trainctl $command refuses it"

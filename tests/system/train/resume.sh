@@ -89,6 +89,11 @@ survives "Nesterov, correction, accumulation, 2 threads" "$work/nesterov.json" 1
 trial 2 lars '.loss = "bce" | .model.bn_init = "uniform" | .optimizer = {"name": "lars", "label_smoothing": 0.1, "momentum_correction": true} | .accumulate_steps = 2 | .data.mixup = 0.2 | .lr.base = 1'
 survives "LARS, binary cross entropy, mixup, accumulation" "$work/lars.json" 2 "$work/lars" at_step 5
 
+trial 2 frozen '.model.freeze = ["conv1", "layer1", "layer2"] | .lr.head_factor = 5 | .ema = {"decay": 0.9}'
+survives "frozen parts, another rate for the classifier" "$work/frozen.json" 2 "$work/frozen" at_step 3
+trial 3 backbone '.model.freeze = "backbone" | .cluster.workers_per_node = 3 | .optimizer = {"name": "lars"} | .lr.base = 1'
+survives "a frozen backbone, 3 ranks" "$work/backbone.json" 3 "$work/backbone" at_step 3
+
 # Epochs of 2.25 steps: the third one has images of two epochs.
 trial 2 exact '.steps_rounding = "exact" | .data.train_images = 18 | .global_batch = 8 | .accumulate_steps = "auto" | .batch_per_worker = 2 | .eval.every_epochs = 1'
 is "$(jq -c 'select(.type == "eval") | .step' "$work/exact/attempt-1/events.jsonl" | tr '\n' ' ')" "3 5 6 " \

@@ -4,6 +4,7 @@
 #include "common/job/job_document.h"
 #include "common/job/job_spec.h"
 #include "common/job/job_value.h"
+#include "common/net/arch.h"
 #include "tests/unit/common/job.h"
 
 TestSuite(job_spec, .init = use_source_presets);
@@ -459,6 +460,59 @@ Test(job_spec, ranges_of_hosts_become_their_names)
     cr_assert_str_eq(spec->cluster.hosts[4095], "last");
     job_spec_destroy(spec);
     json_decref(document);
+}
+
+static void check_freeze(const char *model, int parts)
+{
+    char text[256];
+
+    snprintf(text, sizeof text, "{'data': {'train': 'x', 'preprocess': 'whole'}, 'model': {%s}}",
+             model);
+    struct job_spec *spec = job_of(text);
+    cr_expect_eq(arch_shape_of(spec).frozen, parts, "%s", model);
+    spec->mode = JOB_MODE_EVAL;
+    cr_expect_eq(arch_shape_of(spec).frozen, 0, "an evaluation trains nothing");
+    job_spec_destroy(spec);
+}
+
+Test(job_spec, frozen_parts_are_the_first_in_any_order)
+{
+    check_freeze("'freeze': []", 0);
+    check_freeze("'freeze': ['conv1']", 1);
+    check_freeze("'freeze': ['layer2', 'conv1', 'layer1']", 3);
+    check_freeze("'freeze': 'backbone'", 5);
+    check_freeze("'freeze': ['backbone']", 5);
+    check_freeze("'arch': 'cnn', 'freeze': ['conv2', 'conv1']", 2);
+    check_freeze("'arch': 'cnn', 'freeze': 'backbone'", 3);
+}
+
+Test(job_spec, frozen_parts_with_a_gap_or_unknown_are_refused)
+{
+    static const char *const wrong[] = {
+        "['layer1']",
+        "['conv1', 'layer2']",
+        "['conv1', 'layer5']",
+
+        "['conv1', 'fc']",
+        "'layer1'",
+        "true",
+        "['bn1']",
+        "['backbone', 'fc']",
+        "['conv1', 'layer1', 'layer2', 'layer3', 'layer4', 'fc']",
+    };
+    char text[256];
+
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        snprintf(text, sizeof text, "{'data': {'train': 'x'}, 'model': {'freeze': %s}}", wrong[i]);
+        refuse_document(text, "/model/freeze");
+    }
+    struct problems problems = {0};
+    cr_assert_null(job_parse(text, &problems));
+    cr_expect_not_null(
+        strstr(problems.items[0].message, "the first parts of resnet50 without a gap"));
+    cr_expect_not_null(
+        strstr(problems.items[0].message, "conv1 (with bn1), layer1, layer2, layer3, layer4"));
+    problems_clear(&problems);
 }
 
 Test(job_spec, what_is_wrong_with_ranges_of_hosts_is_named)

@@ -1,3 +1,4 @@
+#include <limits.h>
 #include <unistd.h>
 
 #include "common/run/weights.h"
@@ -225,6 +226,115 @@ static void take_range(size_t offset, size_t count, void *context)
     size_t *end = context;
     cr_assert_eq(offset + count, *end, "ranges come from the end without holes");
     *end = offset;
+}
+
+/* ---- model.freeze */
+
+static void check_frozen(const struct model_config *whole, int parts, const float *x)
+{
+    struct model_config c = *whole;
+    size_t end;
+
+    c.frozen = parts;
+    struct model *m = tiny_model(&c), *all = tiny_model(whole);
+    size_t first = model_first_trained(m), count = model_param_count(m);
+    end = count;
+    double loss = model_forward(all, x, tiny_labels, BATCH, NULL);
+    model_backward(all, 1, false, NULL, NULL);
+    for (int times = 0; times < 2; times++) { /* the second adds */
+        cr_expect_float_eq(model_forward(m, x, tiny_labels, BATCH, NULL), loss, 1e-5 * loss);
+        model_backward(m, 0.5, times, times ? NULL : take_range, &end);
+    }
+    cr_expect_eq(end, first, "%d parts: gradients end at %zu instead of %zu", parts, end, first);
+    for (size_t i = 0; i < model_tensor_count(m); i++) {
+        const struct model_tensor *t = model_tensor(m, i);
+        const float *have = model_grads(m) + t->offset, *want = model_grads(all) + t->offset;
+        double difference = 0, norm = 0;
+        if (t->kind >= MODEL_BN_MEAN || t->offset < first)
+            continue;
+        for (size_t k = 0; k < t->count; k++) {
+            difference += pow((double)have[k] - want[k], 2);
+            norm += pow(want[k], 2);
+        }
+        double most = c.precision == JOB_PRECISION_BF16 ? 0.01 : 1e-4;
+        cr_expect(sqrt(difference) <= most * sqrt(norm), "%d parts, %d threads: %s differs by %g",
+                  parts, c.threads, t->name, sqrt(difference / norm));
+    }
+    cr_expect_leq(model_memory_bytes(m), model_memory_bytes(all));
+    cr_expect(parts < 2 || c.arch->family == ARCH_CNN ||
+              model_memory_bytes(m) < model_memory_bytes(all) - first * sizeof(float));
+    model_destroy(m);
+    model_destroy(all);
+}
+
+/* All networks with running statistics, so that the trained layers see the same with and without.
+ */
+static void check_frozen_parts(struct model_config c, int most)
+{
+    float *x = noise((size_t)BATCH * (size_t)c.image_size * (size_t)c.image_size * 3, 4);
+
+    c.frozen_bn = true;
+    for (c.threads = 1; c.threads <= 3; c.threads += 2)
+        for (int parts = 1; parts <= most; parts += ONE_OF)
+            check_frozen(&c, parts, x);
+    free(x);
+}
+
+Test(model, trains_what_lies_behind_frozen_parts)
+{
+    struct model_config c = config_of(&tiny, 1);
+
+    check_frozen_parts(c, 5);
+    c.gemm = JOB_GEMM_OPENBLAS;
+    check_frozen_parts(c, 5);
+    c.gemm = JOB_GEMM_AUTO;
+    c.blur_pool = true;
+    check_frozen_parts(c, 5);
+    c = config_of(&tiny_uneven, 1);
+    c.stem = JOB_STEM_SMALL;
+    c.image_size = 32;
+    check_frozen_parts(c, 3);
+    c.blur_pool = true;
+    check_frozen_parts(c, 3);
+}
+
+Test(model, trains_what_lies_behind_frozen_parts_in_bf16)
+{
+    struct model_config c = config_of(&tiny, 1);
+
+    c.precision = JOB_PRECISION_BF16;
+    check_frozen_parts(c, 5);
+    c.blur_pool = true;
+    check_frozen_parts(c, 5);
+}
+
+static struct model *frozen_after_a_step(int parts, const float *x)
+{
+    struct model_config c = config_of(&tiny, 2);
+    c.frozen = parts;
+    struct model *m = tiny_model(&c);
+
+    model_forward(m, x, tiny_labels, BATCH, NULL);
+    model_backward(m, 1, false, NULL, NULL);
+    return m;
+}
+
+Test(model, changes_only_the_running_statistics_of_trained_parts)
+{
+    float *x = images();
+    struct model *m = frozen_after_a_step(3, x), *before = make_tiny(&tiny, 1);
+
+    for (size_t i = 0; i < model_tensor_count(m); i++) {
+        const struct model_tensor *t = model_tensor(m, i);
+        bool frozen = !strncmp(t->name, "bn1.", 4) || !strncmp(t->name, "layer1", 6) ||
+                      !strncmp(t->name, "layer2", 6);
+        const float *had = model_stats(before) + t->offset, *has = model_stats(m) + t->offset;
+        if (t->kind >= MODEL_BN_MEAN)
+            cr_expect_eq(!memcmp(had, has, t->count * sizeof *has), frozen, "%s", t->name);
+    }
+    free(x);
+    model_destroy(m);
+    model_destroy(before);
 }
 
 Test(model, announces_every_gradient_from_the_end_to_the_beginning)
@@ -586,6 +696,105 @@ Test(weights, tensors_of_another_network_are_named)
     model_destroy(b);
 }
 
+/* Writes a model's weights as PyTorch's wrappers would, without what begins with `but`. */
+struct wrapped {
+    const struct model *m;
+    size_t from[256], count;
+    struct safetensors_tensor tensors[256];
+    char names[256][96];
+};
+
+static void fill_wrapped(size_t i, void *data, void *context)
+{
+    const struct wrapped *w = context;
+    model_tensor_export(w->m, w->from[i], data);
+}
+
+static void save_wrapped(const struct model *m, const char *prefix, const char *but,
+                         const char *path)
+{
+    struct wrapped w = {.m = m};
+    struct error e;
+
+    for (size_t i = 0; i < model_tensor_count(m); i++) {
+        const struct model_tensor *t = model_tensor(m, i);
+        if (but && !strncmp(t->name, but, strlen(but)))
+            continue;
+        snprintf(w.names[w.count], sizeof w.names[0], "%s%s", prefix, t->name);
+        w.tensors[w.count] = (struct safetensors_tensor){.name = w.names[w.count], .dims = t->dims};
+        memcpy(w.tensors[w.count].shape, t->shape, sizeof t->shape);
+        w.from[w.count++] = i;
+    }
+    cr_assert_eq(safetensors_write(path, w.tensors, w.count, NULL, 0, fill_wrapped, &w, &e), 0);
+}
+
+/* Loads path into a network of these classes; returns what it says of the classifier. */
+static const char *begin_with(struct model *m, int classes, const char *path, int status)
+{
+    static char text[ERROR_TEXT_BYTES];
+    static struct error e;
+    struct job_spec spec = {
+        .model = {.arch = (char *)"resnet50", .width = 0.5, .classes = classes, .image_size = 64}
+    };
+    struct safetensors *file;
+    char found[PATH_MAX];
+
+    *text = '\0';
+    cr_assert_eq(weights_open(path, found, &file, &e), 0, "%s", e.text);
+    const char *classifier = weights_new_classifier(&spec, file, text);
+    cr_expect_eq(model_load_file(m, file, path, classifier, &e), status, "%s", e.text);
+    safetensors_close(file);
+    return status ? e.text : text;
+}
+
+static bool same_tensor(struct model *a, struct model *b, const char *name)
+{
+    for (size_t i = 0; i < model_tensor_count(a); i++)
+        if (!strcmp(model_tensor(a, i)->name, name))
+            return model_tensor(a, i)->count == model_tensor(b, i)->count &&
+                   !memcmp(model_params(a) + model_tensor(a, i)->offset,
+                           model_params(b) + model_tensor(b, i)->offset,
+                           model_tensor(a, i)->count * sizeof(float));
+    return false;
+}
+
+Test(weights, begin_a_training_of_other_classes_with_a_new_classifier)
+{
+    struct model_config c = config_of(&tiny, 1);
+    struct model *a = tiny_model(&c), *seven[2];
+    char path[64];
+
+    c.classes = 7;
+    for (int i = 0; i < 2; i++)
+        seven[i] = tiny_model(&c);
+    model_init(a, 5);
+    in_folder(path);
+    save_wrapped(a, "module._orig_mod.module.", NULL, path);
+    cr_expect_str_eq(begin_with(seven[0], 7, path, 0),
+                     "the weights of model.init have a classifier (fc) for 5 classes, the job has "
+                     "7: it starts with random weights");
+    cr_expect(same_tensor(seven[0], a, "layer4.0.conv3.weight"));
+    cr_expect(same_tensor(seven[0], seven[1], "fc.weight"), "as drawn");
+    cr_expect(same_tensor(seven[0], seven[1], "fc.bias"));
+    save_wrapped(a, "_orig_mod.", "fc.", path);
+    model_init(seven[0], 1);
+    cr_expect_str_eq(begin_with(seven[0], 7, path, 0),
+                     "the weights of model.init have no classifier (fc): it starts with random "
+                     "weights");
+    cr_expect(same_tensor(seven[0], a, "conv1.weight"));
+    cr_expect(same_tensor(seven[0], seven[1], "fc.weight"), "as drawn");
+    save_wrapped(a, "", "fc.bias", path);
+    cr_expect_not_null(
+        strstr(begin_with(seven[0], 7, path, -ERR_INVALID), "fc.weight is for 5 classes"));
+    save_wrapped(a, "", "conv1", path);
+    cr_expect_not_null(
+        strstr(begin_with(seven[0], 7, path, -ERR_INVALID), "conv1.weight is missing"));
+    remove_folder(path);
+    model_destroy(a);
+    model_destroy(seven[0]);
+    model_destroy(seven[1]);
+}
+
 /* The planner's list of a network's tensors against what the engine writes, for each kind of block.
  */
 Test(weights, are_loaded_by_the_job_that_names_them)
@@ -612,6 +821,9 @@ Test(weights, are_loaded_by_the_job_that_names_them)
         weights_check(&spec, false, &problems);
         cr_expect_eq(problems.count, 0, "%s", archs[i]);
         spec.model.classes = 6;
+        weights_check(&spec, false, &problems);
+        cr_expect_eq(problems.count, 0, "a training draws another classifier");
+        spec.mode = JOB_MODE_EVAL;
         weights_check(&spec, false, &problems);
         cr_assert_eq(problems.count, 1);
         cr_expect_not_null(strstr(problems.items[0].message, "set model.classes to 5"), "%s",
@@ -709,6 +921,22 @@ Test(cnn, predicts_the_same_with_little_memory_any_batch_and_any_threads)
     free(x);
     model_destroy(m);
     model_destroy(small);
+}
+
+static void check_frozen_cnn(int threads)
+{
+    struct model_config c = cnn_of(threads);
+    float *x = grey_images();
+
+    for (int parts = 1; parts <= 3; parts++)
+        check_frozen(&c, parts, x);
+    free(x);
+}
+
+Test(cnn, trains_what_lies_behind_frozen_parts)
+{
+    check_frozen_cnn(1);
+    check_frozen_cnn(2);
 }
 
 /* ---- dropout in front of the classifier */

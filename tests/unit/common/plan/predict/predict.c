@@ -259,6 +259,27 @@ Test(predict, gradients_in_bf16_take_half_as_long_between_nodes)
     job_spec_destroy(spec);
 }
 
+/* Of the classifier alone, 2048 x 1000 weights and 1000 biases, the bytes; of a batch of 96 only
+ * forward and the classifier, so that less of backward can hide them. */
+Test(predict, frozen_parts_send_no_gradients)
+{
+    char *backbone = "backbone";
+    struct job_spec *spec = recipe_of(256, 2, 96);
+    struct plan_network network = plan_network_default;
+    struct predict_exchange all = predict_exchange(spec, &network, 2 / 79.0);
+    double passes = plan_evaluation_passes(spec);
+
+    spec->model.freeze = &backbone;
+    spec->model.freeze_count = 1;
+    struct predict_exchange head = predict_exchange(spec, &network, 2 / 79.0);
+    cr_expect_float_eq(head.bytes / all.bytes, 2049000.0 / 25557032, 1e-9);
+    cr_expect_lt(head.exposed_seconds, all.exposed_seconds);
+    cr_expect_float_eq(plan_evaluation_passes(spec), 3 * passes, 0.01);
+    spec->model.freeze = NULL;
+    spec->model.freeze_count = 0;
+    job_spec_destroy(spec);
+}
+
 /* E max of n normals: 0.5642, 1.5388, 2.5076 for 2, 10, 100 (order statistics' tables). */
 Test(predict, slowest_of_n_nodes)
 {
