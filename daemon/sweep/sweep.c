@@ -62,11 +62,12 @@ static struct job_spec *sweep_parse_trial(struct job_manager *m, json_t *documen
     return NULL;
 }
 
+/* Takes over the reference to the point. */
 static void sweep_fill_trial(struct job_manager *m, const json_t *d,
                              const struct sweep_permit *permit, int64_t rung, int64_t number,
-                             struct store_trial *t, struct problems *own)
+                             json_t *point, struct store_trial *t, struct problems *own)
 {
-    json_t *point = sweep_point(d, number), *job = sweep_job(d, point, rung);
+    json_t *job = sweep_job(d, point, rung);
     struct job_spec *spec = sweep_parse_trial(m, job, permit, own);
 
     *t = (struct store_trial){.rung = rung,
@@ -105,8 +106,8 @@ static void sweep_fill_trials(struct job_manager *m, const json_t *d,
 
     for (int64_t i = 0; (point = sweep_point(d, i)); i++) {
         struct problems own = {0};
-        json_decref(point);
         if (problems->count >= DOCUMENT_PROBLEMS_MAX) {
+            json_decref(point);
             problems_add(problems, "/parameters", NULL,
                          "the points from %lld on were not checked, because earlier ones have too "
                          "many errors",
@@ -114,7 +115,7 @@ static void sweep_fill_trials(struct job_manager *m, const json_t *d,
             return;
         }
         struct store_trial *t = &array_add(sweep->trials, sweep->count, sweep->capacity);
-        sweep_fill_trial(m, d, permit, 0, i, t, &own);
+        sweep_fill_trial(m, d, permit, 0, i, point, t, &own);
         sweep_add_problems(problems, &own, t);
         problems_clear(&own);
         bytes += strlen(t->spec);
@@ -503,6 +504,7 @@ static int sweep_promote(struct job_manager *m, const struct store_sweep *sweep,
     size_t max = *ended ? 0 : (size_t)ceil((double)in_rung / eta);
     for (size_t i = 0; i < measured && i < max; i++)
         sweep_fill_trial(m, d, NULL, rung + 1, order[i]->number,
+                         json_loads(order[i]->point, 0, NULL),
                          &array_add(next.trials, next.count, next.capacity), &problems);
     if (!*ended)
         status =
@@ -511,6 +513,40 @@ static int sweep_promote(struct job_manager *m, const struct store_sweep *sweep,
     free(order);
     problems_clear(&problems);
     return status;
+}
+
+/* Adds the next point of method tpe once it is due: it depends on the points before the last
+ * `concurrency` - 1 only, so that the same results lead to the same points in whatever order jobs
+ * end. Failed and stopped points count as the worst. Returns 1 if it has added one. */
+static int sweep_add_point(struct job_manager *m, const struct store_sweep *sweep, int64_t active,
+                           struct error *e)
+{
+    const json_t *d = sweep->document;
+    int64_t number = (int64_t)sweep->count, max = json_get_integer(d, "concurrency", 1);
+    struct store_sweep next = {0};
+    struct problems ignored = {0};
+    bool due = active < max;
+
+    if (strcmp(json_get_text(d, "method", ""), "tpe") != 0 ||
+        number >= json_get_integer(d, "samples", 0) || sweep_all_failed(sweep))
+        return 0;
+    for (int64_t i = 0; i <= number - max; i++)
+        due = due && !sweep_has_state(&sweep->trials[i], "submitted");
+    if (!due)
+        return 0;
+    json_t *points = json_array();
+    struct store_trial **order = sweep_rank(sweep);
+    for (size_t i = 0; i < sweep->count; i++)
+        if (order[i]->number <= number - max && !sweep_has_state(order[i], "cancelled"))
+            json_array_append_new(points, json_loads(order[i]->point, 0, NULL));
+    sweep_fill_trial(m, d, NULL, 0, number, sweep_tpe_point(d, points, number),
+                     &array_add(next.trials, next.count, next.capacity), &ignored);
+    int status = store_sweep_add_trials(job_manager_store(m), sweep->id, next.trials, 1, e);
+    store_sweep_clear(&next);
+    problems_clear(&ignored);
+    json_decref(points);
+    free(order);
+    return status ? status : 1;
 }
 
 static int sweep_go_on(struct job_manager *m, struct store_sweep *sweep, struct error *e)
@@ -533,6 +569,8 @@ static int sweep_go_on(struct job_manager *m, struct store_sweep *sweep, struct 
         active += sweep_has_state(&sweep->trials[i], "submitted");
         waiting += sweep_has_state(&sweep->trials[i], "waiting");
     }
+    if (!status && !waiting)
+        status = sweep_add_point(m, sweep, active, e);
     if (status || active || waiting)
         return status;
     status = sweep_promote(m, sweep, &ended, e);

@@ -14,6 +14,7 @@
 #include "common/rng.h"
 #include "common/text.h"
 #include "common/xalloc.h"
+#include "daemon/sweep/tpe.h"
 
 #define RUNGS_MAX     32
 #define JOB_KEY_BYTES 128
@@ -22,7 +23,7 @@
 #define WHOLE_MAX     9007199254740992.0 /* 2^53: a double represents all integers up to it */
 #define UNKNOWN       "unknown key"
 
-static const char *const methods[] = {"grid", "random", "halving", NULL};
+static const char *const methods[] = {"grid", "random", "halving", "tpe", NULL};
 static const char *const metrics[] = {"top1",           "top5",        "loss",
                                       "images_per_sec", "ttt_seconds", NULL};
 static const char *const goals[] = {"max", "min", NULL};
@@ -38,6 +39,8 @@ static const struct document_key sweep_keys[] = {
     {"goal", DOCUMENT_WORD, .choices = goals, .fallback = "\"max\""},
     {"sampling", DOCUMENT_WORD, .choices = samplings},
     {"samples", DOCUMENT_INTEGER, .min = 1, .max = SWEEP_TRIALS_MAX, .fallback = "8"},
+    {"n_startup", DOCUMENT_INTEGER, .min = 1, .max = SWEEP_TRIALS_MAX},
+    {"gamma", DOCUMENT_NUMBER, .min = 0.01, .max = 0.5},
     {"seed", DOCUMENT_INTEGER, .min = 0, .max = INT64_MAX, .fallback = "1"},
     {"concurrency", DOCUMENT_INTEGER, .min = 1, .max = SWEEP_TRIALS_MAX, .fallback = "1"},
     {0},
@@ -196,11 +199,24 @@ static void sweep_document_check_parameters(json_t *d, bool grid, struct problem
         problems_add(problems, "/parameters", NULL, "%.0f combinations exceed the limit of %d",
                      points, SWEEP_TRIALS_MAX);
     if (grid && json_object_get(d, "sampling"))
-        problems_add(problems, "/sampling", NULL, "applies only to the methods random and halving");
+        problems_add(problems, "/sampling", NULL,
+                     "applies only to the methods random, halving and tpe");
     else if (sweep_document_says(d, "sampling", "halton") && count > HALTON_DIMENSIONS)
         problems_add(problems, "/sampling", "random",
                      "halton supports at most %d parameters, not %zu", HALTON_DIMENSIONS, count);
     json_decref(seen);
+}
+
+/* The defaults are Optuna's. */
+static void sweep_document_check_tpe(json_t *d, bool tpe, struct problems *problems)
+{
+    static const char *const keys[] = {"/n_startup", "/gamma"};
+
+    for (size_t i = 0; i < 2; i++)
+        if (!tpe && json_object_get(d, keys[i] + 1))
+            problems_add(problems, keys[i], NULL, "applies only to the method tpe");
+        else if (tpe && !json_object_get(d, keys[i] + 1))
+            json_object_set_new(d, keys[i] + 1, i ? json_number(0.1) : json_integer(10));
 }
 
 json_t *sweep_document_check(const json_t *document, struct problems *problems)
@@ -215,6 +231,7 @@ json_t *sweep_document_check(const json_t *document, struct problems *problems)
         json_object_set_new(d, "goal", json_string("min"));
     bool grid = sweep_document_says(d, "method", "grid");
     bool halving = sweep_document_says(d, "method", "halving");
+    bool tpe = sweep_document_says(d, "method", "tpe");
     if (name && !json_is_null(name))
         job_value_check(job_option_find("/name"), name, problems);
     if (!json_is_object(json_object_get(d, "base")))
@@ -223,7 +240,8 @@ json_t *sweep_document_check(const json_t *document, struct problems *problems)
     if (halving)
         sweep_document_check_budget(d, problems);
     sweep_document_check_early_stop(d, halving, problems);
-    if ((grid || sweep_document_says(d, "method", "random")) && json_object_get(d, "budget"))
+    sweep_document_check_tpe(d, tpe, problems);
+    if ((grid || tpe || sweep_document_says(d, "method", "random")) && json_object_get(d, "budget"))
         problems_add(problems, "/budget", NULL, "applies only to the method halving");
     if (problems->count == 0)
         return d;
@@ -293,10 +311,51 @@ json_t *sweep_point(const json_t *d, int64_t index)
             json_object_set_new(point, name, sweep_value(values, u));
         }
     }
-    if (grid ? rest == 0 : index < json_integer_value(json_object_get(d, "samples")))
+    int64_t count = json_integer_value(json_object_get(d, "samples"));
+    if (sweep_document_says(d, "method", "tpe"))
+        count = llround(fmin((double)count, json_get_number(d, "n_startup", 0)));
+    if (grid ? rest == 0 : index < count)
         return point;
     json_decref(point);
     return NULL;
+}
+
+/* The inverse of sweep_value: in [0, 1], or the index in a list. */
+static double sweep_place(const json_t *values, const json_t *value)
+{
+    double low = json_get_number(values, "min", NAN), high = json_get_number(values, "max", NAN);
+    double x = json_number_value(value);
+    size_t i = 0;
+
+    if (json_is_array(values)) {
+        while (i + 1 < json_array_size(values) && !json_equal(json_array_get(values, i), value))
+            i++;
+        return (double)i;
+    }
+    x = json_is_true(json_object_get(values, "log")) ? log(x / low) / log(high / low)
+                                                     : (x - low) / (high - low);
+    return fmin(1, fmax(0, x));
+}
+
+json_t *sweep_tpe_point(const json_t *d, const json_t *points, int64_t index)
+{
+    json_t *parameters = json_object_get(d, "parameters"), *values, *point = json_object();
+    struct rng r = rng_stream(json_get_integer(d, "seed", 0), 0, index, RNG_SWEEP);
+    size_t count = json_array_size(points), good = tpe_good(count, json_get_number(d, "gamma", 0));
+    double *seen = xcalloc(count + 1, sizeof *seen);
+    const char *name;
+
+    json_object_foreach (parameters, name, values) {
+        for (size_t i = 0; i < count; i++)
+            seen[i] = sweep_place(values, json_object_get(json_array_get(points, i), name));
+        size_t choices = json_array_size(values);
+        double x = tpe_choose(choices, seen, good, seen + good, count - good, &r);
+        json_object_set_new(point, name,
+                            choices ? json_incref(json_array_get(values, (size_t)x))
+                                    : sweep_value(values, x));
+    }
+    free(seen);
+    return point;
 }
 
 double sweep_budget(const json_t *d, int64_t rung)

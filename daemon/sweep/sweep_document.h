@@ -15,8 +15,13 @@ json_t *sweep_document_check(const json_t *document, struct problems *problems);
 
 /* The functions below require a validated document. */
 
-/* Returns point `number`, for example {"lr.base": 0.1}; NULL past the last one. */
+/* Returns point `number`, for example {"lr.base": 0.1}; NULL past the last one
+ * (method tpe: of the first n_startup, which are drawn as those of method random). */
 json_t *sweep_point(const json_t *document, int64_t number);
+
+/* Returns point `index` of method tpe, drawn with the seed; points: those with a result, best
+ * first. */
+json_t *sweep_tpe_point(const json_t *document, const json_t *points, int64_t index);
 
 /* Returns the job document of a point in a rung. */
 json_t *sweep_job(const json_t *document, const json_t *point, int64_t rung);

@@ -323,9 +323,18 @@ static void preview_add_rung(struct preview *p, int64_t rung, int64_t jobs,
     p->jobs_unknown += (int64_t)ceil((double)points->unknown * share - 1e-9);
 }
 
+/* Those of method tpe that follow the first ones are not known yet, but how many there will be. */
+static int64_t preview_points(const struct preview *p)
+{
+    int64_t count = (int64_t)p->sweep->count;
+    bool tpe = strcmp(json_get_text(p->document, "method", ""), "tpe") == 0;
+
+    return tpe ? json_get_integer(p->document, "samples", count) : count;
+}
+
 static int preview_rungs(struct preview *p, struct error *e)
 {
-    int64_t points = (int64_t)p->sweep->count, jobs = points;
+    int64_t points = (int64_t)p->sweep->count, jobs = preview_points(p);
     double eta = json_get_number(json_object_get(p->document, "budget"), "eta", 1);
     int status = 0;
 
@@ -335,9 +344,10 @@ static int preview_rungs(struct preview *p, struct error *e)
         job_spec_destroy(spec);
     }
     for (int64_t rung = 0; !status && (rung == 0 || sweep_budget(p->document, rung) > 0); rung++) {
-        struct rung_points all = {.costs = xcalloc((size_t)points, sizeof *all.costs)};
+        struct rung_points all = {0};
         int64_t planned = rung > 0 && points > POINTS_PLANNED ? POINTS_PLANNED : points;
         planned = planned > jobs ? planned : jobs;
+        all.costs = xcalloc((size_t)planned, sizeof *all.costs);
         for (int64_t i = 0; !status && i < planned; i++)
             status = preview_point(p, i * points / planned, rung, &all, e);
         if (!status)
@@ -411,7 +421,7 @@ json_t *sweep_preview(struct job_manager *m, const struct sweep_new *new,
     if (problems->count == 0 && preview_rungs(&p, e) == 0)
         answer = must_alloc(
             json_pack("{s:s?, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:s?, s:O, s:o}",
-                      "name", sweep.name, "points", (json_int_t)sweep.count, "jobs",
+                      "name", sweep.name, "points", (json_int_t)preview_points(&p), "jobs",
                       (json_int_t)p.jobs, "jobs_without_speed", (json_int_t)p.jobs_unknown,
                       "images", (json_int_t)llround(p.images), "evaluated_images",
                       (json_int_t)llround(p.evaluated), "seconds", preview_band_json(&p.elapsed),

@@ -4,7 +4,7 @@ import { h, say, show } from "../dom.js";
 import { equal, keyWords, plainObject } from "../job_document.js";
 
 const METRICS = ["top1", "top5", "loss", "images_per_sec", "ttt_seconds"];
-const METHODS = { grid: "every combination", random: "points drawn at random", halving: "all points on a small budget, the best on larger ones" };
+const METHODS = { grid: "every combination", random: "points drawn at random", halving: "all points on a small budget, the best on larger ones", tpe: "random points, then points near good ones" };
 
 // Parses "0.1, 0.2", "cosine, poly" or "0.01 to 1 log" to the form used in the document.
 function readValues(text) {
@@ -50,7 +50,8 @@ export function sweepForm(fields, changed) {
 
   const name = h("input", { autocomplete: "off", oninput: (event) => take("name", event.target.value) });
   const method = select(Object.keys(METHODS), (word) => changed({ ...document, method: word, ...(word === "halving" && !document.budget
-    ? { budget: { key: "steps", min: 4, max: 16, eta: 2 } } : {}), ...(word === "halving" ? {} : { budget: undefined }), ...(word === "grid" ? { sampling: undefined } : {}) }));
+    ? { budget: { key: "steps", min: 4, max: 16, eta: 2 } } : {}), ...(word === "halving" ? {} : { budget: undefined }), ...(word === "grid" ? { sampling: undefined } : {}),
+    ...(word === "tpe" ? {} : { n_startup: undefined, gamma: undefined }) }));
   const metric = select(METRICS, (word) => take("metric", word));
   const sampling = select(["random", "halton"], (word) => take("sampling", word === "random" ? undefined : word));
   const samples = number((value) => take("samples", value)), together = number((value) => take("concurrency", value));

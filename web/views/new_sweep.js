@@ -15,6 +15,8 @@ const EXAMPLES = [
     parameters: { "lr.base": { min: 0.01, max: 1, log: true }, "optimizer.momentum": { min: 0.8, max: 0.99 }, "lr.decay": ["poly", "cosine"] }, metric: "loss", concurrency: 1 })],
   ["Halving", "All points on a small budget; the best are promoted to larger ones.", (base) => ({ name: "halving", base, method: "halving", samples: 9, seed: 1,
     parameters: { "lr.base": { min: 0.01, max: 1, log: true } }, budget: { key: "steps", min: 4, max: 16, eta: 2 }, metric: "loss", concurrency: 1 })],
+  ["Bayesian", "Random points first, then points near those with good results (TPE).", (base) => ({ name: "bayesian", base, method: "tpe", samples: 20, n_startup: 10, seed: 1,
+    parameters: { "lr.base": { min: 0.01, max: 1, log: true }, "optimizer.momentum": { min: 0.8, max: 0.99 } }, metric: "loss", concurrency: 1 })],
 ];
 
 
