@@ -195,7 +195,6 @@ static int evaluate_report_progress(struct run *r, int64_t mine, int64_t batches
     if (r->rank != 0 || (done * 10 / batches == before * 10 / batches && done < batches))
         return 0;
     printf("Evaluation [%lld/%lld]\n", (long long)done, (long long)batches);
-    fflush(stdout);
     report_begin(r->report, EVENT_EVAL_PROGRESS);
     report_int(r->report, "step", step);
     report_int(r->report, "batch", done);
@@ -263,12 +262,10 @@ static int evaluate_report_eval(struct run *r, int64_t step, double epoch,
     if (r->rank == 0 && v->has_raw)
         printf("Averaged weights; those that are trained: Top-1 accuracy = %.5g, loss = %.7g\n",
                v->raw_top1, v->raw_loss);
-    if (r->rank == 0) {
+    if (r->rank == 0)
         printf("Evaluation at step %lld: Top-1 accuracy = %.5g, Top-5 accuracy = %.5g, "
                "loss = %.7g, %lld images in %.1f s\n",
                (long long)step, v->top1, v->top5, v->loss, (long long)v->images, v->seconds);
-        fflush(stdout);
-    }
     return report_end(r->report, e);
 }
 
