@@ -46,43 +46,18 @@ static void log_write_line(char *line, size_t used)
         return;
 }
 
-static void log_put_time(char date[40])
-{
-    struct timespec now;
-    struct tm utc;
-
-    clock_gettime(CLOCK_REALTIME, &now);
-    gmtime_r(&now.tv_sec, &utc);
-    size_t used = strftime(date, 40, "%Y-%m-%dT%H:%M:%S", &utc);
-    snprintf(date + used, 40 - used, ".%03ldZ", now.tv_nsec / 1000000);
-}
-
-/* A line-buffered stream writes a line at a time. */
-static ssize_t log_write_stamped(void *unused, const char *line, size_t bytes)
-{
-    char date[40];
-
-    (void)unused;
-    log_put_time(date);
-    dprintf(STDOUT_FILENO, "%s %.*s", date, (int)bytes, line);
-    return (ssize_t)bytes;
-}
-
-void log_stamp_output(void)
-{
-    FILE *out = fopencookie(NULL, "w", (cookie_io_functions_t){.write = log_write_stamped});
-
-    if (out && setvbuf(out, NULL, _IOLBF, BUFSIZ) == 0)
-        stdout = out;
-}
-
 static void log_format_line(enum log_level level, const char *format, va_list args)
 {
     static const char *const words[] = {"error", "warning", "info", "debug"};
     char line[TEXT_ESCAPE_GROWTH * 4096], message[4096 - 64], quoted[2 * 4096], date[40];
+    struct timespec now;
+    struct tm utc;
     size_t used;
 
-    log_put_time(date);
+    clock_gettime(CLOCK_REALTIME, &now);
+    gmtime_r(&now.tv_sec, &utc);
+    used = strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%S", &utc);
+    snprintf(date + used, sizeof date - used, ".%03ldZ", now.tv_nsec / 1000000);
     used = (size_t)snprintf(message, sizeof message, "%s", speaker);
     vsnprintf(message + used, sizeof message - used, format, args);
     if (shape == LOG_JSON) {

@@ -11,9 +11,6 @@ void log_set_format(enum log_format format);
 void log_set_level(enum log_level max);
 void log_set_name(const char *name); /* copied; NULL: no name */
 
-/* From now on each line printed to stdout is written when it ends, and begins with the time. */
-void log_stamp_output(void);
-
 void log_at(enum log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #define log_error(...)   log_at(LOG_LEVEL_ERROR, __VA_ARGS__)

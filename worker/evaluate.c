@@ -195,6 +195,7 @@ static int evaluate_report_progress(struct run *r, int64_t mine, int64_t batches
     if (r->rank != 0 || (done * 10 / batches == before * 10 / batches && done < batches))
         return 0;
     printf("Evaluation [%lld/%lld]\n", (long long)done, (long long)batches);
+    fflush(stdout);
     report_begin(r->report, EVENT_EVAL_PROGRESS);
     report_int(r->report, "step", step);
     report_int(r->report, "batch", done);
@@ -248,6 +249,7 @@ static int evaluate_report_eval(struct run *r, int64_t step, double epoch,
     report_real(r->report, "top1", v->top1);
     report_real(r->report, "top5", v->top5);
     report_real(r->report, "loss", v->loss);
+    report_real(r->report, "calibration_error", v->calibration_error);
     report_int(r->report, "images", v->images);
     report_real(r->report, "seconds", v->seconds);
     if (v->has_raw) {
@@ -262,10 +264,12 @@ static int evaluate_report_eval(struct run *r, int64_t step, double epoch,
     if (r->rank == 0 && v->has_raw)
         printf("Averaged weights; those that are trained: Top-1 accuracy = %.5g, loss = %.7g\n",
                v->raw_top1, v->raw_loss);
-    if (r->rank == 0)
+    if (r->rank == 0) {
         printf("Evaluation at step %lld: Top-1 accuracy = %.5g, Top-5 accuracy = %.5g, "
                "loss = %.7g, %lld images in %.1f s\n",
                (long long)step, v->top1, v->top5, v->loss, (long long)v->images, v->seconds);
+        fflush(stdout);
+    }
     return report_end(r->report, e);
 }
 
@@ -287,7 +291,23 @@ static int evaluate_check_finite(const struct run *r, const struct tally *sum, i
                      (long long)step, (long long)sum->not_finite, (long long)sum->images);
 }
 
-static int evaluate_weights(struct run *r, int64_t step, bool predictions, struct evaluation *out,
+/* What becomes of the predictions of single images */
+enum { WITH_CELLS = 1, WITH_FILE = 2 };
+
+/* Collective */
+static int evaluate_keep_predictions(struct run *r, struct predictions *p, int64_t step, int with,
+                                     double *calibration_error, struct error *e)
+{
+    int status = predictions_gather(p, r, e);
+
+    if (!status)
+        *calibration_error = predictions_calibration_error(p);
+    if (!status && (with & WITH_CELLS))
+        status = run_agree(r, predictions_report(p, r, step, e), e);
+    return !status && (with & WITH_FILE) ? predictions_write(p, r, e) : status;
+}
+
+static int evaluate_weights(struct run *r, int64_t step, int with, struct evaluation *out,
                             bool *stopped, struct error *e)
 {
     struct loader *loader = NULL;
@@ -295,10 +315,10 @@ static int evaluate_weights(struct run *r, int64_t step, bool predictions, struc
     struct tally mine = {0}, sum = {0};
     bool counts = r->eval_data && !r->counted_labels;
     double *labels = counts ? xcalloc((size_t)r->spec->model.classes, sizeof *labels) : NULL;
-    double start = clock_monotonic(), span = trace_begin();
+    double start = clock_monotonic(), span = trace_begin(), calibration_error = NAN;
 
     int status = evaluate_open_loader(r, &loader, e);
-    if (predictions)
+    if (with)
         file = predictions_create(r);
     if (!status)
         status = evaluate_batches(r, loader, step, file, &mine, labels, e);
@@ -312,8 +332,8 @@ static int evaluate_weights(struct run *r, int64_t step, bool predictions, struc
         traincomm_reduce(r->comm, TRAINCOMM_SUM, (double *)&sum, sizeof sum / sizeof(double));
         ended = clock_monotonic();                        /* excludes writing files */
         status = evaluate_check_finite(r, &sum, step, e); /* same numbers on every rank */
-        if (!status && predictions)
-            status = predictions_write(file, r, e);
+        if (!status && with)
+            status = evaluate_keep_predictions(r, file, step, with, &calibration_error, e);
         if (!status && labels)
             status = evaluate_report_missing_classes(r, step, labels, e);
     }
@@ -325,6 +345,7 @@ static int evaluate_weights(struct run *r, int64_t step, bool predictions, struc
     *out = (struct evaluation){.top1 = sum.top1 / sum.images,
                                .top5 = sum.top5 / sum.images,
                                .loss = good > 0 ? sum.loss / good : NAN,
+                               .calibration_error = calibration_error,
                                .images = (int64_t)sum.images,
                                .seconds = ended - start,
                                .ended = ended};
@@ -363,11 +384,12 @@ int evaluate(struct run *r, int64_t step, double epoch, bool predictions, struct
     evaluate_begin(r);
     rank_statistics_average(r, step);
     bool averages = ema_has_begun(r->ema);
-    int status = evaluate_weights(r, step, predictions && !averages, out, stopped, e);
+    int with = WITH_CELLS | (predictions ? WITH_FILE : 0);
+    int status = evaluate_weights(r, step, averages ? 0 : with, out, stopped, e);
     if (!status && !*stopped && averages) {
         struct evaluation raw = *out;
         ema_swap(r);
-        status = evaluate_weights(r, step, predictions, out, stopped, e);
+        status = evaluate_weights(r, step, with, out, stopped, e);
         ema_swap(r);
         out->seconds += raw.seconds;
         out->has_raw = true;
@@ -393,7 +415,7 @@ int evaluate_again(struct run *r, int64_t step, bool *stopped, struct error *e)
         ema_gather(r);
         ema_swap(r);
     }
-    int status = evaluate_weights(r, step, true, &same, stopped, e);
+    int status = evaluate_weights(r, step, WITH_FILE, &same, stopped, e);
     if (averages)
         ema_swap(r);
     return status;

@@ -79,7 +79,6 @@ int main(int argc, char **argv)
 
     if (exit_status >= 0)
         return exit_status;
-    log_stamp_output();
     /* A run of the daemon is private to its user, also if ssh or Slurm started this rank. */
     if (getenv(ATTEMPT_MARK))
         umask(077);

@@ -7,6 +7,8 @@
 #include "common/json.h"
 #include "common/run/checkpoints.h"
 
+static const double SMALLEST_CHANGE = 1e-8; /* of a rate; eps of ReduceLROnPlateau */
+
 static const struct {
     const char *name;
     size_t offset;
@@ -27,15 +29,12 @@ const char *monitor_name(const struct job_spec *spec)
     return job_option_choice(job_option_find("/eval/monitor"), (size_t)spec->eval.monitor);
 }
 
-static double monitor_sign(const struct job_spec *spec)
-{
-    return spec->eval.monitor == JOB_MONITOR_LOSS ? -1 : 1;
-}
-
 /* Any number is better than NAN. */
 static bool monitor_is_better(const struct job_spec *spec, double value, double than)
 {
-    return isnan(than) ? !isnan(value) : monitor_sign(spec) * value > monitor_sign(spec) * than;
+    if (isnan(than))
+        return !isnan(value);
+    return spec->eval.monitor == JOB_MONITOR_LOSS ? value < than : value > than;
 }
 
 /* Inserts the value behind equal ones. */
@@ -59,28 +58,32 @@ static bool monitor_rank(struct monitor_best *b, const struct job_spec *spec, in
 static void monitor_plateau(struct monitor *m, const struct job_spec *spec, double value,
                             double rate)
 {
-    double than = m->lr_reference * (1 + monitor_sign(spec) * spec->lr.threshold);
-    bool better = monitor_is_better(spec, value, than);
+    bool better =
+        monitor_is_better(spec, value,
+                          m->lr_reference * (1 + (spec->eval.monitor == JOB_MONITOR_LOSS ? -1 : 1) *
+                                                     spec->lr.threshold));
 
     m->lr_waited = better ? 0 : m->lr_waited + 1;
     if (better)
         m->lr_reference = value;
-    if (m->lr_cooldown > 0)
+    if (m->lr_cooldown > 0) {
+        m->lr_cooldown--;
         m->lr_waited = 0;
-    m->lr_cooldown = fmax(m->lr_cooldown - 1, 0);
+    }
     if (m->lr_waited <= (double)spec->lr.patience)
         return;
     double reduced = fmax(rate * spec->lr.gamma, spec->lr.end);
     m->lr_cooldown = (double)spec->lr.cooldown;
     m->lr_waited = 0;
-    if (rate - reduced > 1e-8) /* eps of ReduceLROnPlateau */
+    if (rate - reduced > SMALLEST_CHANGE)
         m->lr_scale *= reduced / rate;
 }
 
 bool monitor_add(struct monitor *m, const struct job_spec *spec, int64_t step, double value,
                  double rate)
 {
-    double delta = monitor_sign(spec) * spec->eval.min_delta;
+    double delta =
+        spec->eval.monitor == JOB_MONITOR_LOSS ? -spec->eval.min_delta : spec->eval.min_delta;
 
     m->waited++;
     if (monitor_is_better(spec, value - delta, m->reference)) {

@@ -214,8 +214,10 @@ static int train_report_sum(struct trainer *t, int64_t step, struct error *e)
     if (t->said_sum || t->run->world == 1)
         return 0;
     t->said_sum = traincomm_gradients_describe(t->gradients, text, sizeof text);
-    if (t->run->rank == 0 && (t->said_sum || step == t->first_step + 1))
+    if (t->run->rank == 0 && (t->said_sum || step == t->first_step + 1)) {
         printf("The %s\n", text);
+        fflush(stdout);
+    }
     traincomm_gradients_stats(t->gradients, &stats);
     if (!t->said_sum || stats.machines == 1)
         return 0;
@@ -339,6 +341,7 @@ static void train_print_progress(struct trainer *t, int64_t step, double loss, d
     printf("Step [%lld/%lld] epoch %.2f loss %.4f lr %.5g %.1f images/s, %.0f s left\n",
            (long long)step, (long long)train_last_step(r), run_epoch(r, step), fabs(loss), lr, rate,
            left);
+    fflush(stdout);
 }
 
 /* Runs forward and backward of all batches of a step; *step gets this rank's mean loss and number
@@ -604,11 +607,23 @@ static int train_evaluate_at_end(struct trainer *t, struct error *e)
     return status;
 }
 
+static void train_explain_end(struct trainer *t)
+{
+    const struct run *r = t->run;
+    const struct monitor *m = &r->monitor;
+
+    if (!r->cancelled && t->result.steps < train_last_step(r) && monitor_is_over(m, r->spec))
+        snprintf(t->result.reason, sizeof t->result.reason,
+                 "stopped early: %s has not improved on %.5g (step %.0f) in %.0f evaluation%s "
+                 "(eval.patience)",
+                 monitor_name(r->spec), m->reference, m->reference_step, m->waited,
+                 plural((int64_t)m->waited));
+}
+
 static int train_finish(struct trainer *t, struct error *e)
 {
     struct run *r = t->run;
     struct result *result = &t->result;
-    const struct monitor *m = &r->monitor;
 
     if (!result->evaluated)
         result->ttt_seconds = clock_monotonic() - r->started;
@@ -626,12 +641,7 @@ static int train_finish(struct trainer *t, struct error *e)
     stall_phase(r->stall, STALL_IN_END);
     stall_doing(r->stall, STALL_FILES);
     result->has_target = r->spec->eval.has_target_top1;
-    if (!r->cancelled && result->steps < train_last_step(r) && monitor_is_over(m, r->spec))
-        snprintf(result->reason, sizeof result->reason,
-                 "stopped early: %s has not improved on %.5g (step %.0f) in %.0f evaluation%s "
-                 "(eval.patience)",
-                 monitor_name(r->spec), m->reference, m->reference_step, m->waited,
-                 plural((int64_t)m->waited));
+    train_explain_end(t);
     const struct run_state now = train_state_of(t);
     result->images_per_sec =
         now.train_seconds == 0 ? 0 : (double)now.images_seen / now.train_seconds;

@@ -31,8 +31,8 @@ static void checkpoints_print_list(const json_t *list)
             line, 4,
             format_ago(text, sizeof text, clock_now() - json_get_number(item, "written", NAN)));
         long long best = json_get_integer(item, "best", 0);
-        snprintf(text, sizeof text, best > 1 ? "best %lld" : "best", best);
-        table_set(line, 5, best ? text : "");
+        snprintf(text, sizeof text, best > 1 ? "best %lld" : best == 1 ? "best" : "", best);
+        table_set(line, 5, text);
         if (json_is_false(json_object_get(item, "complete"))) {
             table_set(line, 5, "not complete");
             table_set_color(line, 5, "red");
@@ -61,9 +61,13 @@ static int checkpoints_find_step(const char *text, const json_t *list, long id, 
             *step = (long)json_get_number(item, "step", NAN);
             return 0;
         }
-    return error_set(
-        e, ERR_NOT_FOUND, "job %ld has no intact %scheckpoint%s", id, best ? "best " : "",
-        best ? ": that needs checkpoint.keep_best; --get newest takes the newest" : "");
+    if (best)
+        return error_set(
+            e, ERR_NOT_FOUND,
+            "job %ld has no intact best checkpoint: checkpoint.keep_best must be above "
+            "0 when it runs; --get newest takes the newest",
+            id);
+    return error_set(e, ERR_NOT_FOUND, "job %ld has no intact checkpoint", id);
 }
 
 static int checkpoints_get(const struct cmd_args *args, long id, const json_t *list,

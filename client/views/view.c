@@ -187,7 +187,8 @@ bool view_event_words(const struct stream_event *event, char *text, size_t bytes
     char top1[FORMAT_BYTES], top5[FORMAT_BYTES];
     struct tm local;
 
-    if (strcmp(type, "step") == 0 || strcmp(type, "eval_progress") == 0)
+    if (strcmp(type, "step") == 0 || strcmp(type, "eval_progress") == 0 ||
+        strcmp(type, "confusion") == 0)
         return false;
     localtime_r(&t, &local);
     size_t used = strftime(text, bytes, "%H:%M:%S  ", &local);

@@ -422,15 +422,14 @@ static void explain_average(struct plan *plan, const struct job_spec *spec)
 
 static void explain_patience(struct plan *plan, const struct job_spec *spec)
 {
-    double epochs = (double)(1 + spec->eval.patience) * spec->eval.every_epochs;
-
-    if (spec->eval.patience > 0)
-        explain_plan_add_explanation(
-            plan, "earliest_end_epoch", "(1 + patience) x every_epochs",
-            json_pack("{s:I, s:o}", "eval.patience", (json_int_t)spec->eval.patience,
-                      "eval.every_epochs", json_number(spec->eval.every_epochs)),
-            json_number(number_rounded(epochs)), JOB,
-            json_string("times and steps of the plan are those of a run that does not end early"));
+    if (spec->eval.patience == 0)
+        return;
+    explain_plan_add_explanation(
+        plan, "earliest_end_epoch", "(1 + patience) x every_epochs",
+        json_pack("{s:I, s:o}", "eval.patience", (json_int_t)spec->eval.patience,
+                  "eval.every_epochs", json_number(spec->eval.every_epochs)),
+        json_number(number_rounded((double)(1 + spec->eval.patience) * spec->eval.every_epochs)),
+        JOB, json_string("times and steps of the plan are those of a run that does not end early"));
 }
 
 /* In the formulas, s is the step, W warmup_steps, T train_steps. */
@@ -444,8 +443,7 @@ static void explain_schedule(struct plan *plan, const struct job_spec *spec)
         [JOB_DECAY_STEP] =
             "s < W: start + (peak - start) s/W; then peak x gamma^(milestones passed)",
         [JOB_DECAY_EXPONENTIAL] = "s < W: start + (peak - start) s/W; then peak x gamma^((s-W)/D)",
-        [JOB_DECAY_PLATEAU] =
-            "s < W: start + (peak - start) s/W; then peak x gamma^(plateaus so far)",
+        [JOB_DECAY_PLATEAU] = "s < W: start + (peak - start) s/W; then peak x gamma^k",
         [JOB_DECAY_NONE] = "s < W: start + (peak - start) s/W; then peak",
     };
     static const char *const sources[] = {
@@ -489,6 +487,9 @@ static void explain_schedule(struct plan *plan, const struct job_spec *spec)
                         ? "s is the epoch x steps_per_epoch, so that W and T are steps of the last "
                           "batch; a phase with another batch multiplies the rate by its lr_factor; "
                           "the value is that of the last step"
+                    : plateau
+                        ? "k counts the times that patience + 1 evaluations in succession were not "
+                          "better; the value is that of a run that always improves"
                         : "s is the step, from 0 to T-1; the value is that of the last step"));
 }
 

@@ -14,7 +14,7 @@ static const char *const names[EVENT_TYPE_COUNT] = {
     [EVENT_EVAL] = "eval",           [EVENT_CHECKPOINT] = "checkpoint",
     [EVENT_STRAGGLER] = "straggler", [EVENT_WARNING] = "warning",
     [EVENT_ENERGY] = "energy",       [EVENT_RUN_STOP] = "run_stop",
-    [EVENT_FAILED] = "failed",
+    [EVENT_FAILED] = "failed",       [EVENT_CONFUSION] = "confusion",
 };
 
 static const struct event_metric metrics[] = {

@@ -40,9 +40,11 @@ bool checkpoint_step(const char *name, int64_t *step);
 #define CHECKPOINT_MONITOR "monitor"
 #define CHECKPOINT_BEST    "best"
 
-/* Return the steps of the checkpoints kept for checkpoint.keep_best, the best first, by the newest
- * one's state.json (NULL or empty: none), and the place of a step there, from 1, or 0. */
+/* Returns the steps of the checkpoints kept for checkpoint.keep_best, the best first, as the
+ * newest checkpoint's state.json lists them; NULL or empty: none. */
 const json_t *checkpoint_best(const json_t *state);
+
+/* Returns the place of a step among them, from 1, or 0. */
 int checkpoint_place(const json_t *best, int64_t step);
 
 /* Returns the member "files" of state.json: digests by file name. NULL if a file that every

@@ -26,21 +26,17 @@ static bool weights_exist(const char *folder, const char *name)
     return !file_path(path, NULL, "%s/%s", folder, name) && open_beneath_stat(path, &st, NULL) == 0;
 }
 
-/* Takes the weights of a checkpoint if it is whole: state.json is written last and contains its own
- * digest. *best gets the step of the best checkpoint that it names, or 0. */
-static bool weights_take(const char *checkpoints, const char *name, char path[PATH_MAX],
-                         int64_t *best)
+/* state.json is written last and contains its own digest. *best gets the step of the best
+ * checkpoint that it names, or 0. */
+static bool weights_checkpoint_is_whole(const char *checkpoint, int64_t *best)
 {
-    char state_path[PATH_MAX], digest[DIGEST_BYTES] = "";
-    struct stat st;
+    char path[PATH_MAX], digest[DIGEST_BYTES] = "";
     struct error e;
 
-    if (file_path(path, NULL, "%s/%s/" MODEL_FILE, checkpoints, name) ||
-        open_beneath_stat(path, &st, NULL) ||
-        file_path(state_path, NULL, "%s/%s/state.json", checkpoints, name))
+    if (!weights_exist(checkpoint, MODEL_FILE) ||
+        file_path(path, NULL, "%s/state.json", checkpoint))
         return false;
-    json_t *state =
-        json_read_fd(open_beneath_file(state_path, &e), state_path, JSON_DOCUMENT_LIMIT_BYTES, &e);
+    json_t *state = json_read_fd(open_beneath_file(path, &e), path, JSON_DOCUMENT_LIMIT_BYTES, &e);
     const char *stored = json_string_value(json_object_get(state, "xxh128"));
     if (stored)
         checkpoint_state_digest(state, digest);
@@ -48,6 +44,16 @@ static bool weights_take(const char *checkpoints, const char *name, char path[PA
     *best = json_integer_value(json_array_get(checkpoint_best(state), 0));
     json_decref(state);
     return whole;
+}
+
+static bool weights_take(const char *checkpoints, const char *name, char path[PATH_MAX],
+                         int64_t *best)
+{
+    char folder[PATH_MAX];
+
+    return !file_path(folder, NULL, "%s/%s", checkpoints, name) &&
+           weights_checkpoint_is_whole(folder, best) &&
+           !file_path(path, NULL, "%s/" MODEL_FILE, folder);
 }
 
 /* Finds the newest complete checkpoint, or the best one if the newest names it. */

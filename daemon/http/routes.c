@@ -35,6 +35,10 @@ static const struct route routes[] = {
      "Series of the steps [from, to]; points: maximum number, with minimum, maximum and mean of each bucket; "
      "format: json or csv"},
     {"GET", "/v1/jobs/{id}/evals", handle_evals, ROLE_READ, "", 200, "Evaluations, by step"},
+    {"GET", "/v1/jobs/{id}/confusion", handle_confusion, ROLE_READ, "step limit format", 200,
+     "Where an evaluation is wrong: top-1 of each class, the worst first, and the most frequent mistakes; as CSV the whole confusion matrix"},
+    {"GET", "/v1/jobs/{id}/confusion/image", handle_confusion_image, ROLE_READ, "step label predicted number", 200,
+     "One of the first images that an evaluation took for another class, from data.eval as it is stored there"},
     {"GET", "/v1/jobs/{id}/events", handle_events, ROLE_READ, "after limit types", 200,
      "Events, oldest first; after: ids above it; types: for example checkpoint,straggler. With Accept: text/event-stream, a live stream "
      "of events after that id or the header Last-Event-ID"},
@@ -297,6 +301,16 @@ int request_query_word(const struct request *q, const char *name, const char *na
     }
     return text ? error_set(e, ERR_USAGE, "%s must be one of %s, not \"%s\"", name, words, text)
                 : 0;
+}
+
+int request_query_csv(const struct request *q, bool *csv, struct error *e)
+{
+    const char *format = request_query(q, "format");
+
+    *csv = format ? strcmp(format, "csv") == 0 : q->accept && strstr(q->accept, "text/csv");
+    if (format && !*csv && strcmp(format, "json") != 0)
+        return error_set(e, ERR_USAGE, "format must be json or csv, not \"%.40s\"", format);
+    return 0;
 }
 
 int request_key(const struct request *q, char digest[DIGEST_BYTES], struct error *e)

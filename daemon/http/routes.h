@@ -91,6 +91,10 @@ int request_query_int(const struct request *q, const char *name, int64_t minimum
 int request_query_word(const struct request *q, const char *name, const char *name_at(size_t),
                        size_t *index, struct error *e);
 
+/* Whether the answer is to be CSV, by the parameter format (json or csv) or the header Accept.
+ * ERR_USAGE. */
+int request_query_csv(const struct request *q, bool *csv, struct error *e);
+
 /* Validates the Idempotency-Key, if sent, and computes the digest of the body. ERR_USAGE. */
 int request_key(const struct request *q, char digest[DIGEST_BYTES], struct error *e);
 
@@ -100,6 +104,7 @@ route_handler handle_job_show, handle_job_cancel, handle_job_hold, handle_job_re
     handle_job_priority, handle_job_remove;
 route_handler handle_job_list, handle_job_label, handle_job_resume, handle_compare;
 route_handler handle_metrics, handle_evals, handle_throughput;
+route_handler handle_confusion, handle_confusion_image;
 route_handler handle_events, handle_all_events, handle_ranks;
 route_handler handle_log, handle_trace, handle_layers, handle_predictions;
 route_handler handle_checkpoints, handle_checkpoint;

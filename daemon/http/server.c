@@ -235,13 +235,14 @@ static void server_answer(struct http_request *x)
 static const struct {
     const char *name, *value;
 } always[] = {
-    {"X-Content-Type-Options",       "nosniff"                                                            },
-    {"X-Frame-Options",              "DENY"                                                               },
-    {"Referrer-Policy",              "no-referrer"                                                        },
-    {"Cross-Origin-Resource-Policy", "same-origin"                                                        },
-    {"Cross-Origin-Opener-Policy",   "same-origin"                                                        },
-    {"Content-Security-Policy",      "default-src 'self'; base-uri 'none'; form-action 'none'; "
-                                "frame-ancestors 'none'; object-src 'none'"},
+    {"X-Content-Type-Options",       "nosniff"    },
+    {"X-Frame-Options",              "DENY"       },
+    {"Referrer-Policy",              "no-referrer"},
+    {"Cross-Origin-Resource-Policy", "same-origin"},
+    {"Cross-Origin-Opener-Policy",   "same-origin"},
+    {"Content-Security-Policy",
+     "default-src 'self'; img-src 'self' blob:; base-uri 'none'; form-action 'none'; "
+     "frame-ancestors 'none'; object-src 'none'"  },
 };
 
 #define BLOCK_BYTES ((size_t)256 * 1024)

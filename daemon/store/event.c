@@ -10,13 +10,15 @@
 #include "daemon/store/once.h"
 #include "daemon/store/sql.h"
 
-/* Returns the text without seq, t and type, which have their own columns. The caller frees it. */
+/* Returns the text without seq, t and type, which have their own columns, and without the cells of
+ * a confusion matrix, which have a table. The caller frees it. */
 static char *event_own_fields(const json_t *body)
 {
     json_t *own = body ? json_copy((json_t *)body) : json_object();
     json_object_del(own, "seq");
     json_object_del(own, "t");
     json_object_del(own, "type");
+    json_object_del(own, "cells");
     char *text = must_alloc(json_dumps(own, JSON_COMPACT | JSON_REAL_PRECISION(12)));
     json_decref(own);
     return text;

@@ -6,6 +6,7 @@
 #include "common/assert_always.h"
 #include "common/json.h"
 #include "daemon/store/attempt.h"
+#include "daemon/store/confusion.h"
 #include "daemon/store/event.h"
 #include "daemon/store/metric.h"
 #include "daemon/store/once.h"
@@ -113,12 +114,12 @@ static int ingest_eval(struct sql *c, int64_t job_id, const struct store_event *
     double top1 = json_get_number(body, "top1", NAN), top5 = json_get_number(body, "top5", NAN);
 
     double epoch = json_get_number(body, "epoch", NAN);
-    int status =
-        sql_run(c, e, NULL,
-                "insert or replace into eval (job_id, step, epoch, top1, top5, loss, "
-                "images, t) values (?, ?, ?, ?, ?, ?, ?, ?)",
-                "iiddddnd", job_id, step, epoch, top1, top5, json_get_number(body, "loss", NAN),
-                json_get_integer(body, "images", -1), event->t);
+    int status = sql_run(c, e, NULL,
+                         "insert or replace into eval (job_id, step, epoch, top1, top5, loss, "
+                         "images, t, calibration_error) values (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                         "iiddddndd", job_id, step, epoch, top1, top5,
+                         json_get_number(body, "loss", NAN), json_get_integer(body, "images", -1),
+                         event->t, json_get_number(body, "calibration_error", NAN));
     if (!status && !isnan(top1))
         status = ingest_best(c, job_id, step, epoch, top1, event->t, e);
     if (status)
@@ -195,6 +196,8 @@ static int ingest_event(struct sql *c, const struct store_batch *batch,
     case EVENT_EVAL:
         status = ingest_eval(c, batch->job_id, event, e);
         return status ? status : event_call_hook(c, &fact, e);
+    case EVENT_CONFUSION:
+        return confusion_store(c, batch->job_id, event->body, e);
     case EVENT_ENERGY:
         return ingest_energy(c, batch, event, e);
     case EVENT_STRAGGLER:

@@ -50,6 +50,8 @@ static int removal_delete_rows(struct sql *c, int64_t job_id, int *deleted, stru
         "delete from metric_bucket where job_id = ?1 and (level, bucket) in "
         "(select level, bucket from metric_bucket where job_id = ?1 order by level, bucket "
         "limit ?2)",
+        "delete from confusion where job_id = ?1 and (step, label, predicted) in "
+        "(select step, label, predicted from confusion where job_id = ?1 limit ?2)",
     };
     int status = 0;
 

@@ -294,16 +294,17 @@ static json_t *metric_number_or_null(sqlite3_stmt *row, int column)
 static json_t *metric_read_eval(sqlite3_stmt *row)
 {
     return json_pack(
-        "{s:I, s:o, s:o, s:o, s:o, s:I, s:o}", "step", (json_int_t)sqlite3_column_int64(row, 0),
-        "epoch", metric_number_or_null(row, 1), "top1", metric_number_or_null(row, 2), "top5",
-        metric_number_or_null(row, 3), "loss", metric_number_or_null(row, 4), "images",
+        "{s:I, s:o, s:o, s:o, s:o, s:o, s:I, s:o}", "step",
+        (json_int_t)sqlite3_column_int64(row, 0), "epoch", metric_number_or_null(row, 1), "top1",
+        metric_number_or_null(row, 2), "top5", metric_number_or_null(row, 3), "loss",
+        metric_number_or_null(row, 4), "calibration_error", metric_number_or_null(row, 7), "images",
         (json_int_t)sqlite3_column_int64(row, 5), "t", json_number(sqlite3_column_double(row, 6)));
 }
 
 int store_eval_list(struct store *s, int64_t job_id, json_t **evals, struct error *e)
 {
     return once_json(s, metric_read_eval, evals, e,
-                     "select step, epoch, top1, top5, loss, images, t from eval "
+                     "select step, epoch, top1, top5, loss, images, t, calibration_error from eval "
                      "where job_id = ? order by step",
                      "i", job_id);
 }

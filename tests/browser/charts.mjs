@@ -2,6 +2,9 @@
 // traind.conf: slots = 2
 // traind.conf: node_check_seconds = 0
 
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { openBrowser } from "./lib/browser.mjs";
 import { accessible, api, JOB, jobIn, listen, origin, story, submit, until } from "./lib/checks.mjs";
 import { ok, same } from "./lib/tap.mjs";
@@ -134,22 +137,45 @@ async function paper(id, colorScheme) {
   await close();
 }
 
-// The numbers of the matrix are those of the file.
+// The numbers of the matrix are those of the file of predictions.
 async function confusion(page, id) {
   const csv = await (await fetch(`${origin}/v1/jobs/${id}/predictions`)).text();
   const all = csv.trim().split("\n").map((line) => /,(-?\d+),(\d+),[^,]+$/.exec(line)).filter(Boolean).map(([, label, top1]) => [Number(label), Number(top1)]);
-  await page.locator("details", { hasText: "Predictions" }).locator("summary").press("Enter");
+  await page.locator("details", { hasText: "Mistakes by class" }).locator("summary").press("Enter");
   await page.getByRole("heading", { name: "Confusion matrix" }).waitFor();
   const cells = await page.locator(".confusion tbody tr").evaluateAll((rows) => rows.flatMap((row) => [...row.querySelectorAll("td")].map((cell, i) =>
     [Number(row.querySelector("th").textContent), Number(row.closest("table").querySelectorAll("thead th")[i + 1].textContent), Number(cell.textContent)]).filter(([, , count]) => count)));
   const want = new Map();
   for (const [label, top1] of all) want.set(`${label},${top1}`, (want.get(`${label},${top1}`) ?? 0) + 1);
-  same(text(cells.map(([label, top1, count]) => `${label},${top1},${count}`).sort()), text([...want].map(([pair, count]) => `${pair},${count}`).sort()), "predictions: the confusion matrix is that of the file");
+  same(text(cells.map(([label, top1, count]) => `${label},${top1},${count}`).sort()), text([...want].map(([pair, count]) => `${pair},${count}`).sort()), "mistakes: the confusion matrix is that of predictions.csv");
   const right = all.filter(([label, top1]) => label === top1).length;
   await page.getByText(`${right} of ${all.length} images were predicted correctly.`).waitFor();
   const shares = await page.locator("[aria-label='Top-1 by class'] tbody tr").evaluateAll((rows) => rows.map((row) => parseFloat(row.children[2].textContent)));
-  ok(shares.length > 1 && shares.every((share, i) => i === 0 || share >= shares[i - 1]), "predictions: Top-1 by class, the worst first", text(shares));
-  await accessible(page, "predictions");
+  ok(shares.length > 1 && shares.every((share, i) => i === 0 || share >= shares[i - 1]), "mistakes: Top-1 by class, the worst first", text(shares));
+  await accessible(page, "mistakes");
+}
+
+// Two classes of the same image: all of one of them are taken for the other.
+const IMAGE = "iVBORw0KGgoAAAANSUhEUgAAACAAAAAgCAIAAAD8GO2jAAAALElEQVR42u3NQREAMAgAIF0G49j/jLUS+oMC5HTFpRfHBAKBQCAQCAQCwZYP0nYBWMwf34EAAAAASUVORK5CYII=";
+async function mistakenImages(page) {
+  const folder = mkdtempSync(join(tmpdir(), "mistakes-"));
+  for (const name of ["train/cat", "train/dog", "validation/cat", "validation/dog"]) {
+    mkdirSync(join(folder, name), { recursive: true });
+    for (let i = 0; i < 10; i++) writeFileSync(join(folder, name, `${i}.png`), Buffer.from(IMAGE, "base64"));
+  }
+  const { id } = await submit({ ...JOB, name: "mistaken", steps: 2, model: { ...JOB.model, classes: 2 }, data: { train: folder, eval: folder } });
+  await jobIn(id, "succeeded");
+  const { mistakes: [first] } = await api(`/v1/jobs/${id}/confusion`);
+  await page.goto(`${origin}/#/jobs/${id}`);
+  await page.locator("details", { hasText: "Mistakes by class" }).locator("summary").press("Enter");
+  const classes = ["cat", "dog"];
+  await page.locator(".confusion").getByRole("button", { name: `10 images of ${classes[first.label]} (${first.label}) taken for ${classes[first.predicted]} (${first.predicted}): show` }).press("Enter");
+  await page.getByText("The first 8 of 10 images.").waitFor();
+  const sizes = () => page.locator(".examples img").evaluateAll((all) => all.map((one) => one.naturalWidth));
+  await until("the images", async () => (await sizes()).filter(Boolean).length === 8).catch(() => {});
+  same(text(await sizes()), text(Array(8).fill(32)), "mistakes: the images of one are shown");
+  await accessible(page, "images of a mistake");
+  rmSync(folder, { recursive: true });
 }
 
 // What the preset published is drawn up to the end of the run: here the first of its points.
@@ -186,6 +212,7 @@ await story(async ({ page }) => {
   await logX(page, id);
   await fullScreen(page);
   await confusion(page, id);
+  await mistakenImages(page);
   for (const scheme of ["light", "dark"]) await paper(id, scheme);
   await publishedCurve(page);
 });

@@ -1,4 +1,5 @@
-// Page of one job (#/jobs/3). In the address: x, logx, smooth, from, to, log of the charts; find, attempt of the log.
+// Page of one job (#/jobs/3). In the address: x, logx, smooth, from, to, log of the charts; find, attempt of the log; evaluation of the mistakes
+// by class.
 
 import { get, post, waiting, words } from "../api.js";
 import { badge, h, mark, meter, notice, say, setBadge, setMeter, show } from "../dom.js";
@@ -10,6 +11,7 @@ import { listHref } from "../place.js";
 import { planView } from "../plan_view.js";
 import { jobActions } from "./job_actions.js";
 import { jobCharts } from "./job_charts.js";
+import { confusionCard } from "./job_confusion.js";
 import { checkpointsCard, evalsCard, eventsCard, filesCard, forecastCard, stragglerWords, tiles } from "./job_facts.js";
 import { logView } from "./job_log.js";
 import { noticesCard } from "./job_notices.js";
@@ -105,15 +107,15 @@ export function mount(main, { params, query, heading }) {
   });
   const labels = h("div", { class: "labels", hidden: true }, chips.element, edit, note);
   const bar = meter(`progress of job ${id}`), numbers = tiles(), plan = planCard(), charts = jobCharts(id, query);
-  const evals = evalsCard(), forecast = forecastCard(), checkpoints = checkpointsCard(id), events = eventsCard(id), notices = noticesCard(id), files = filesCard(id), log = logView(id, query, () => look.again()), written = outputs(id), provenance = provenanceCard(id);
+  const evals = evalsCard(), forecast = forecastCard(), checkpoints = checkpointsCard(id), events = eventsCard(id), notices = noticesCard(id), files = filesCard(id), log = logView(id, query, () => look.again()), confusion = confusionCard(id, query), written = outputs(id), provenance = provenanceCard(id);
   const columns = h("div", { class: "columns" }, h("div", { class: "stack" }, plan.element, files.element),
     h("div", { class: "stack" }, evals.element, forecast.element, checkpoints.element, events.element, notices.element));
   const buttons = h("div", { class: "actions" }, ...actions.elements);
-  const content = h("div", { class: "stack", hidden: true }, bar.element, numbers.element, charts.element, columns, written.element, provenance.element, log.element);
+  const content = h("div", { class: "stack", hidden: true }, bar.element, numbers.element, charts.element, columns, confusion.element, written.element, provenance.element, log.element);
   plan.element.append(took);
   // Before a job has begun, there is nothing but its plan.
   const arrange = (begun) => {
-    for (const element of [bar.element, numbers.element, took, charts.element, written.element, log.element]) show(element, begun);
+    for (const element of [bar.element, numbers.element, took, charts.element, confusion.element, written.element, log.element]) show(element, begun);
   };
   const wait = notice(`Loading job ${id}…`);
   main.replaceChildren(h("nav", { class: "crumbs", "aria-label": "Where you are" }, h("a", { href: listHref() }, "Jobs"), ` / ${id}`),
@@ -175,6 +177,7 @@ export function mount(main, { params, query, heading }) {
     provenance.update(job);
     const [list, all] = await Promise.all([get(`/v1/jobs/${id}/evals`, signal), events.update(signal), log.update(job, signal)]);
     evals.update(list.evals);
+    confusion.update(list.evals);
     say(slow, all.filter((e) => e.type === "straggler" && e.attempt === job.attempt).slice(-3).map(stragglerWords).join("\n"));
     await Promise.all([checkpoints.update(all, signal), notices.update(job, signal)]);
     await charts.update(job, list.evals, all, signal);
@@ -192,6 +195,7 @@ export function mount(main, { params, query, heading }) {
     update: (place) => {
       charts.apply(place.query);
       log.apply(place.query);
+      confusion.apply(place.query);
     },
     unmount: () => {
       look.stop();

@@ -8,20 +8,19 @@ import { setQuery } from "../place.js";
 const CHARS_MAX = 200000; // kept from the end of the log, and requested at first: a run of weeks writes more than anyone reads
 const NOTHING = "Nothing yet.";
 const FOUND_MAX = 2000; // lines shown for a search
-const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z /gm; // at the start of lines
 
 // query: of the address, with find (words) and attempt. changed(): another attempt was selected. Returns {element, update(job, signal),
 // apply(query)}
 export function logView(id, query, changed) {
   const text = h("pre", { class: "log", tabindex: 0, role: "log", "aria-label": "Log", "aria-live": "off" });
   const none = h("p", { class: "quiet" }, NOTHING);
-  const follow = h("input", { type: "checkbox", checked: true }), times = h("input", { type: "checkbox", checked: true });
+  const follow = h("input", { type: "checkbox", checked: true });
   const search = h("input", { type: "search", placeholder: "Search the log", "aria-label": "Search the log", value: query.get("find") ?? "" });
   const found = h("span", { class: "quiet", role: "status" });
   const attempts = h("select", { "aria-label": "Attempt", hidden: true });
   const whole = h("span");
   const element = h("section", { class: "card" },
-    h("header", {}, h("h2", {}, "Log"), attempts, search, found, h("label", { class: "check", title: "The times at the beginning of the lines, in UTC" }, times, "times"), h("label", { class: "check" }, follow, "follow"), whole), none, text);
+    h("header", {}, h("h2", {}, "Log"), attempts, search, found, h("label", { class: "check" }, follow, "follow"), whole), none, text);
   const chosenBy = (place) => Math.max(0, Math.trunc(Number(place.get("attempt")))) || null;
   let all = "", from = 0, attempt = null, chosen = chosenBy(query), decoder = new TextDecoder();
 
@@ -29,15 +28,15 @@ export function logView(id, query, changed) {
     if (follow.checked) text.scrollTop = text.scrollHeight;
   };
   function render() {
-    const words = search.value.toLowerCase(), seen = times.checked ? all : all.replace(TIME, "");
+    const words = search.value.toLowerCase();
     show(none, all === "");
     show(text, all !== "");
     if (!words) {
       say(found, "");
-      say(text, seen);
+      say(text, all);
       return toEnd();
     }
-    const lines = seen.split("\n").filter((line) => line.toLowerCase().includes(words));
+    const lines = all.split("\n").filter((line) => line.toLowerCase().includes(words));
     say(found, `${lines.length} ${lines.length === 1 ? "line" : "lines"}`);
     text.replaceChildren(...lines.slice(-FOUND_MAX).flatMap((line) => {
       const at = line.toLowerCase().indexOf(words);
@@ -46,7 +45,6 @@ export function logView(id, query, changed) {
     toEnd();
   }
   follow.addEventListener("change", toEnd);
-  times.addEventListener("change", render);
   search.addEventListener("input", render);
   search.addEventListener("change", () => setQuery({ find: search.value || null }));
   // Scrolling up stops following; scrolling back to the end resumes it.

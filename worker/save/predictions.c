@@ -11,7 +11,12 @@
 #include "common/xalloc.h"
 #include "worker/watch/stall.h"
 
-enum { NAME_BYTES = 128 }; /* size as in struct dataset_image */
+enum {
+    NAME_BYTES = 128, /* size as in struct dataset_image */
+    CALIBRATION_BINS = 15,
+    EXAMPLES_MAX = 8,     /* images named of a mistake */
+    CELLS_IN_EVENT = 2000 /* keeps a line far below the 256 KiB that the daemon reads */
+};
 
 struct prediction {
     int64_t index; /* position in the data set */
@@ -126,7 +131,6 @@ static int predictions_write_csv(struct predictions *p, const char *path, struct
 
     if (!out)
         return error_set(e, ERR_NO_MEMORY, "no memory for %s", path);
-    qsort(p->items, p->count, sizeof *p->items, predictions_by_index);
     fputs("file,label,top1,p\n", out);
     for (size_t i = 0; i < p->count; i++) {
         char name[NAME_BYTES];
@@ -141,28 +145,96 @@ static int predictions_write_csv(struct predictions *p, const char *path, struct
     return status;
 }
 
-static int predictions_gather(struct predictions *p, struct run *r, struct error *e)
+int predictions_gather(struct predictions *p, struct run *r, struct error *e)
 {
     void *all;
     size_t bytes;
+    int status = 0;
 
-    if (traincomm_gather(r->comm, p->items, p->count * sizeof *p->items, &all, &bytes))
-        return error_set(e, ERR_NO_MEMORY, "no memory for the predictions of all ranks");
+    if (traincomm_gather(r->comm, p->items, p->count * sizeof *p->items, &all, &bytes)) {
+        status = error_set(e, ERR_NO_MEMORY, "no memory for the predictions of all ranks");
+    } else if (r->rank == 0) {
+        free(p->items);
+        p->items = all;
+        p->count = bytes / sizeof *p->items;
+        qsort(p->items, p->count, sizeof *p->items, predictions_by_index);
+    }
+    return run_agree(r, status, e);
+}
+
+double predictions_calibration_error(const struct predictions *p)
+{
+    double gaps[CALIBRATION_BINS] = {0}, images = 0, sum = 0;
+
+    for (size_t i = 0; i < p->count; i++) {
+        const struct prediction *one = &p->items[i];
+        int bin = (int)ceil((double)one->p * CALIBRATION_BINS) - 1;
+        if (one->label < 0)
+            continue;
+        gaps[bin < 0 ? 0 : bin] += (double)one->p - (one->label == one->top1);
+        images++;
+    }
+    for (int b = 0; b < CALIBRATION_BINS; b++)
+        sum += fabs(gaps[b]);
+    return images > 0 ? sum / images : NAN;
+}
+
+static int predictions_by_cell(const void *a, const void *b)
+{
+    const struct prediction *x = a, *y = b;
+    int64_t d = x->label != y->label ? x->label - (int64_t)y->label : x->top1 - (int64_t)y->top1;
+
+    return d ? (d > 0) - (d < 0) : predictions_by_index(a, b);
+}
+
+/* Returns [label, predicted, images, [image, ...]] of the images from `first` on, and moves it
+ * behind them. */
+static json_t *predictions_take_cell(const struct predictions *p, size_t *first)
+{
+    const struct prediction *of = &p->items[*first], *one = of, *end = p->items + p->count;
+    json_t *examples = json_array();
+
+    for (; one < end && one->label == of->label && one->top1 == of->top1; one++)
+        if (one->label != one->top1 && one - of < EXAMPLES_MAX)
+            json_array_append_new(examples, json_integer(one->index));
+    *first += (size_t)(one - of);
+    return json_pack("[i,i,I,o]", of->label, of->top1, (json_int_t)(one - of), examples);
+}
+
+int predictions_report(struct predictions *p, struct run *r, int64_t step, struct error *e)
+{
+    int64_t cells = 0;
+    size_t at = 0;
+    int status = 0;
+
     if (r->rank != 0)
         return 0;
-    free(p->items);
-    p->items = all;
-    p->count = bytes / sizeof *p->items;
-    return 0;
+    qsort(p->items, p->count, sizeof *p->items, predictions_by_cell);
+    while (at < p->count && p->items[at].label < 0)
+        at++;
+    while (!status && at < p->count) {
+        json_t *list = json_array();
+        while (at < p->count && json_array_size(list) < CELLS_IN_EVENT)
+            json_array_append_new(list, predictions_take_cell(p, &at));
+        report_begin(r->report, EVENT_CONFUSION);
+        report_int(r->report, "step", step);
+        report_int(r->report, "from", cells);
+        report_json(r->report, "cells", list);
+        status = report_end(r->report, e);
+        cells += (int64_t)json_array_size(list);
+        json_decref(list);
+    }
+    qsort(p->items, p->count, sizeof *p->items, predictions_by_index);
+    return status;
 }
 
 int predictions_write(struct predictions *p, struct run *r, struct error *e)
 {
     char path[PATH_MAX];
-    int status = predictions_gather(p, r, e);
+    int status = 0;
 
     file_path(path, NULL, "%s/predictions.csv", r->attempt_dir);
-    if (!status && r->rank == 0) {
+    if (r->rank == 0) {
         stall_doing(r->stall, STALL_FILES);
         status = predictions_write_csv(p, path, e);
         stall_doing(r->stall, STALL_COMPUTE);

@@ -71,6 +71,7 @@ static void result_print_summary(const struct run *r, const struct result *s)
         printf(", Top-1 accuracy = %.5g, Top-5 accuracy = %.5g, loss = %.7g", s->evaluation.top1,
                s->evaluation.top5, s->evaluation.loss);
     printf("%s%s\n", *s->reason ? "; " : "", s->reason);
+    fflush(stdout);
 }
 
 static int64_t result_peak_memory(struct traincomm *comm)

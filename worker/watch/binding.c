@@ -387,6 +387,7 @@ static void binding_describe(struct run *r, const struct binding *ranks, const c
     }
     if (shown < r->world)
         printf("%6s  and %d more\n", "", r->world - shown);
+    fflush(stdout);
     json_array_extend(r->warnings, problems);
     json_decref(problems);
     r->kernel_kinds = kernel_kinds(ranks, hosts, r->world);

@@ -57,17 +57,6 @@ static int series_parse_names(const char *text, unsigned *wanted, bool *images, 
     return 0;
 }
 
-/* Determines the format from the parameter format or the header Accept. */
-static int series_parse_format(const struct request *q, bool *csv, struct error *e)
-{
-    const char *format = request_query(q, "format");
-
-    *csv = format ? strcmp(format, "csv") == 0 : q->accept && strstr(q->accept, "text/csv");
-    if (format && !*csv && strcmp(format, "json") != 0)
-        return error_set(e, ERR_USAGE, "format must be json or csv, not \"%.40s\"", format);
-    return 0;
-}
-
 #define PARTS_MIN 1000 /* few points are computed from many parts, for even spacing */
 
 /* Reads exact rows if they fit, otherwise coarser buckets. */
@@ -119,8 +108,7 @@ int handle_metrics(const struct request *q, struct reply *r, struct error *e)
     struct images_by_step seen;
 
     if (series_parse_names(request_query(q, "names"), &shape.wanted, &shape.images, e) ||
-        series_parse_format(q, &csv, e) ||
-        request_query_int(q, "from", 0, INT64_MAX, 0, &from, e) ||
+        request_query_csv(q, &csv, e) || request_query_int(q, "from", 0, INT64_MAX, 0, &from, e) ||
         request_query_int(q, "to", 0, INT64_MAX, INT64_MAX, &to, e) ||
         request_query_int(q, "points", 2, SERIES_POINTS_MAX, 0, &points, e) ||
         series_read_images(q, &seen, e))

@@ -2,7 +2,7 @@
 # The API's contract: schema/openapi.json is what the daemon serves, and every example in it, sent to the real daemon, gives what
 # it says. tests/api/http/contract.py does the work; here is the world that the examples live in:
 #   job 1 finished (profiled, two checkpoints)   job 2 was cancelled and has a checkpoint   job 3 runs, to be cancelled
-#   job 4 ended, was to reproduce job 1, to be removed   job 5 waits   sweep 1 runs, its first job is 6   token 1   node n1 has reported
+#   job 4 ended, evaluated on ten images, was to reproduce job 1, to be removed   job 5 waits   sweep 1 runs, its first job is 6   token 1   node n1 has reported
 # shellcheck source=tests/api/runs.sh.inc
 . "$(dirname "$0")/../runs.sh.inc"
 /usr/bin/python3 -W ignore -c 'import jsonschema' 2>/dev/null || skip_all "python3-jsonschema is not installed"
@@ -49,7 +49,11 @@ ok "job 2 is cancelled" wait_state 2 cancelled
 lasting='.name = "lasting steps=100000 step_ms=20" | .steps = 100000'
 start "$lasting | .cluster.workers_per_node = 2"
 ok "job 3 runs" eventually has_events 3 1
-start '.mode = "train" | .reproduces = 1 | .steps = 1 | .checkpoint.disable = true'
+for ((i = 0; i < 10; i++)); do # all taken for the same class
+    mkdir -p "$work/images/$i"
+    base64 -d <<<"iVBORw0KGgoAAAANSUhEUgAAACAAAAAgCAIAAAD8GO2jAAAALElEQVR42u3NQREAMAgAIF0G49j/jLUS+oMC5HTFpRfHBAKBQCAQCAQCwZYP0nYBWMwf34EAAAAASUVORK5CYII=" >"$work/images/$i/red.png"
+done
+start '.mode = "train" | .reproduces = 1 | .steps = 1 | .checkpoint.disable = true | .data.eval = "'"$work"'/images"'
 ok "job 4 ends" wait_state 4 succeeded
 start '.steps = 2 | .cluster.workers_per_node = 3 | .priority = -100' # waits: all slots are never free
 local_call -d "$(jq '{base: ('"$lasting"' | .priority = 0 | .cluster.workers_per_node = 1 | .checkpoint = {disable: true} | .lr = {base: 0.0001}), parameters: {"/seed": [1, 2]}, metric: "loss"}' "$work/job.json")" /v1/sweeps

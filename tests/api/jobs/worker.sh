@@ -31,7 +31,7 @@ digits='[.top1, .ttt_seconds] | map(. * 1e6 | round)' # events have 9 significan
 is "$(jq -c "$digits" "$state/jobs/$id/result.json")" "$(get "/v1/jobs/$id" | jq -c "$digits")" "the result is the worker's"
 
 train 100000
-ok "a long one trains and logs it" eventually grep -qsE '^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]{12}Z Step' "$state/jobs/$id/attempt-1/stdout.log"
+ok "a long one trains and logs it" eventually grep -qs '^Step' "$state/jobs/$id/attempt-1/stdout.log"
 step=$(job "$id" step)
 kill -PIPE "$(rank_process "$id" 1)"
 ok "a rank goes on whose write to a closed connection is signalled" eventually has_events "$id" $((step + 20))

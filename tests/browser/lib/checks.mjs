@@ -64,7 +64,7 @@ export function listen(page) {
   page.on("request", (request) => {
     const url = request.url();
     if (url === "about:blank") return;
-    if (!url.startsWith(origin + "/") && !url.startsWith("data:")) foreign.push(url);
+    if (!url.startsWith(origin + "/") && !url.startsWith("data:") && !url.startsWith(`blob:${origin}/`)) foreign.push(url);
   });
 }
 

@@ -154,7 +154,7 @@ is "$(jq -r 'select(.type == "run_start") | .gemm + .winograd' "$work/blas/attem
     "run_start names the library that multiplies; none is Winograd's"
 is "$(jq -r '.[] | select(.name == "process_labels") | .args.gemm' "$work/blas/attempt-1/trace.json" | sort -u)" openblas \
     "and so does the trace"
-is "$(grep -o ' Step \[[0-9]*' <<<"$output" | tr '\n' ' ')" " Step [3  Step [4 " "a line every 3 steps, and of the last"
+is "$(grep -o '^Step \[[0-9]*' <<<"$output" | tr '\n' ' ')" "Step [3 Step [4 " "a line every 3 steps, and of the last"
 
 # ---- a run directory that holds a run already
 run=$work/again-4

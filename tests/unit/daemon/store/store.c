@@ -862,8 +862,8 @@ Test(store, all_that_belongs_to_a_job_is_removed_with_it)
 {
     cr_assert_eq(look_up("select count(*) from sqlite_schema s join pragma_table_info(s.name) c "
                          "where s.type = 'table' and c.name = 'job_id' and s.name not in "
-                         "('job_event', 'step_metric', 'metric_bucket', 'removal', 'notice', "
-                         "'node_check', 'sweep_trial') and not exists (select 1 from "
+                         "('job_event', 'step_metric', 'metric_bucket', 'confusion', 'removal', "
+                         "'notice', 'node_check', 'sweep_trial') and not exists (select 1 from "
                          "pragma_foreign_key_list(s.name) where \"table\" = 'job' and "
                          "on_delete = 'CASCADE')"),
                  0);

@@ -1,0 +1,96 @@
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "client/api.h"
+#include "client/cmd.h"
+#include "client/views/format.h"
+#include "client/views/print.h"
+#include "client/views/table.h"
+#include "common/json.h"
+
+#define ROWS_DEFAULT "20"
+
+/* "3", or "3 shirt" where the names are known */
+static const char *confusion_class(const json_t *answer, const json_t *row, const char *key,
+                                   char text[256])
+{
+    long long label = json_get_integer(row, key, 0);
+    const char *name =
+        json_string_value(json_array_get(json_object_get(answer, "names"), (size_t)label));
+
+    snprintf(text, 256, name ? "%lld %s" : "%lld", label, name);
+    return text;
+}
+
+static void confusion_print(const json_t *answer)
+{
+    long long images = json_get_integer(answer, "images", 0);
+    long long right = json_get_integer(answer, "right", 0);
+    double gap = json_get_number(answer, "calibration_error", NAN);
+    char text[256];
+    const json_t *row;
+    size_t i;
+
+    printf("step %lld: %lld of %lld images right (%.2f %%)", json_get_integer(answer, "step", 0),
+           right, images, images ? 100.0 * (double)right / (double)images : 0.0);
+    printf(isnan(gap) ? "\n\n" : ", calibration error %.2f %%\n\n", 100 * gap);
+    struct libscols_table *table = table_create(1, "WORST CLASSES~,IMAGES>,RIGHT>,TOP-1>");
+    json_array_foreach (json_object_get(answer, "classes"), i, row) {
+        struct libscols_line *line = table_line(table);
+        long long of = json_get_integer(row, "images", 0), hits = json_get_integer(row, "right", 0);
+        table_set(line, 0, confusion_class(answer, row, "label", text));
+        table_setf(line, 1, "%lld", of);
+        table_setf(line, 2, "%lld", hits);
+        table_setf(line, 3, "%.1f %%", of ? 100.0 * (double)hits / (double)of : 0.0);
+    }
+    table_finish(table);
+    if (images == right)
+        return;
+    putchar('\n');
+    table = table_create(1, "CLASS~,TAKEN FOR~,IMAGES>");
+    json_array_foreach (json_object_get(answer, "mistakes"), i, row) {
+        struct libscols_line *line = table_line(table);
+        table_set(line, 0, confusion_class(answer, row, "label", text));
+        table_set(line, 1, confusion_class(answer, row, "predicted", text));
+        table_setf(line, 2, "%lld", json_get_integer(row, "images", 0));
+    }
+    table_finish(table);
+}
+
+static int cmd_confusion(const struct cmd_args *args)
+{
+    const char *step = cmd_value(args, "step"), *rows = cmd_value(args, "limit");
+    bool csv = cmd_flag(args, "csv");
+    char path[160], at[32] = "";
+    long id, number;
+    struct error e;
+
+    if (csv && client.json)
+        return cmd_usage(args->cmd, "--csv and --json exclude each other");
+    if ((step && cmd_number(step, "step", 0, LONG_MAX, &number, &e) < 0) ||
+        (rows && cmd_number(rows, "limit", 1, 100000, &number, &e) < 0) ||
+        cmd_job_id(args->operands[0], &id, &e) < 0)
+        return cmd_fail(&e);
+    if (step)
+        snprintf(at, sizeof at, "&step=%.20s", step);
+    snprintf(path, sizeof path, "/v1/jobs/%ld/confusion?format=%s&limit=%.8s%s", id,
+             csv ? "csv" : "json", rows ? rows : ROWS_DEFAULT, at);
+    if (!csv)
+        return cmd_show_path(path, confusion_print);
+    return api_get_file(path, "text/csv; charset=utf-8", stdout, &e) < 0 ? cmd_fail(&e) : 0;
+}
+
+/* clang-format off */
+const struct cmd cmd_confusion_entry = {
+    .name = "confusion", .synopsis = "[--step STEP] [--limit N] [--csv] ID",
+    .help = "show the worst classes and the most frequent mistakes", .example = "trainctl confusion latest",
+    .run = cmd_confusion, .completion = "job", .operands = {1, 1},
+    .options = {
+        OPTION("step", 0, "STEP", "the evaluation after this step (default: the newest)", NULL),
+        OPTION("limit", 0, "N", "at most N classes and N mistakes (" ROWS_DEFAULT ")", NULL),
+        OPTION("csv", 0, NULL, "print the whole confusion matrix as comma-separated values", NULL),
+    },
+};
+/* clang-format on */
