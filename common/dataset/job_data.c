@@ -76,6 +76,7 @@ static void data_complete_network(struct completion *c)
     size_t classes = c->classes ? json_array_size(c->classes) : (size_t)c->list.class_count;
     const char *name = json_string_value(data_stated(c, "/model/arch"));
     const struct arch *arch = name ? arch_find(name) : NULL;
+    const json_t *init = data_stated(c, "/model/init");
     int64_t least = arch && arch->family == ARCH_CNN ? 28 : 32, size;
 
     if (classes > 1)
@@ -83,6 +84,8 @@ static void data_complete_network(struct completion *c)
                       "classes in data.train",
                       c->classes ? "manifest.json of the training data"
                                  : "class folders of the training data");
+    if (init && !json_is_null(init))
+        return; /* the weights were trained with images of their own size */
     if (data_stated(c, "/model/image_size") || !(size = dataset_small_size(&c->list)))
         return;
     data_complete(c, "model", "image_size", json_integer(size > least ? size : least),
@@ -105,10 +108,8 @@ json_t *job_data_complete(json_t *document)
 
     if (open && path && !job_spec_is_synthetic(path) && !(mode && strcmp(mode, "eval") == 0) &&
         !dataset_list_find(path, DATASET_TRAIN, (struct dataset_part){0, 1}, &c.list, &e)) {
-        const json_t *init = data_stated(&c, "/model/init");
         c.classes = c.list.format == DATASET_TFRECORD ? manifest_classes(&c.list, &why) : NULL;
-        if (!init || json_is_null(init)) /* otherwise the classes of the weights decide */
-            data_complete_network(&c);
+        data_complete_network(&c);
         data_complete_eval(&c);
     }
     dataset_list_free(&c.list);

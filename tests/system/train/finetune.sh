@@ -69,6 +69,7 @@ frozen() {
 frozen 1 '["layer1", "conv1"]' 'conv1|bn1|layer1'
 both=$id
 frozen 2 '"backbone"' 'conv1|bn1|layer1|layer2|layer3|layer4'
+twelve=$(weights "$id")
 "$trainctl" --server "$url" plan --explain "$work/job.json" >"$work/out" 2>&1
 is $? 0 "trainctl plan explains it"
 like "$(tr -s ' \n' '  ' <"$work/out")" 'trained_weights.*gradients are .* MB instead of .* MB' "with the bytes of the gradients"
@@ -78,6 +79,9 @@ is "$("$trainctl" --server "$url" --json show "$both" | jq -c .spec.model.freeze
 "$trainctl" --server "$url" --json submit --set model.freeze=backbone --set "model.init=$trained" --set lr.head_factor=2 "$work/job.json" >"$work/out" 2>&1
 is $? 0 "trainctl sets them on its command line"
 ok "which trains as well" wait_state "$(jq .id "$work/out")" succeeded
+
+post '.model.init = "'"$twelve"'" | del(.model.classes)' /v1/plan
+json '[.warnings[] | select(test("for 12 classes, the job has 10"))] | length' 1 "a job that does not state its classes has those of its data"
 
 ok "the daemon stops in order" stop_daemon
 done_testing

@@ -91,6 +91,12 @@ survives "LARS, binary cross entropy, mixup, accumulation" "$work/lars.json" 2 "
 
 trial 2 frozen '.model.freeze = ["conv1", "layer1", "layer2"] | .lr.head_factor = 5 | .ema = {"decay": 0.9}'
 survives "frozen parts, another rate for the classifier" "$work/frozen.json" 2 "$work/frozen" at_step 3
+TRAINCOMM_HOST_RANKS=1 trial 2 apart '.model.freeze = ["conv1", "layer1", "layer2"] | .lr.head_factor = 5 | .ema = {"decay": 0.9}'
+is "$(last_weights "$work/apart")" "$(last_weights "$work/frozen")" "two machines come to the same bits"
+jq '.model.freeze = []' "$work/frozen.json" >"$work/thawed.json"
+resume latest "$work/thawed.json" "$work/apart"
+fails_with $? "a checkpoint of other frozen parts is refused"
+like "$output" 'its model.freeze is \["conv1", "layer1", "layer2"\], but this job.s is \[\]' "with both"
 trial 3 backbone '.model.freeze = "backbone" | .cluster.workers_per_node = 3 | .optimizer = {"name": "lars"} | .lr.base = 1'
 survives "a frozen backbone, 3 ranks" "$work/backbone.json" 3 "$work/backbone" at_step 3
 
