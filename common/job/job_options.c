@@ -368,7 +368,7 @@ static const struct job_option options[] = {
     {"/checkpoint/keep", JOB_OPTION_INTEGER, APART, AT(checkpoint.keep), DEFAULT("\"auto\""), RANGE(1, 10000), WORDS("auto"),
      HELP("Number of checkpoints to keep, the newest ones. auto: two during the training, and only the last one, which has the final weights, "
           "after it has succeeded.")},
-    {"/checkpoint/keep_best", JOB_OPTION_INTEGER, AT(checkpoint.keep_best), DEFAULT("0"), RANGE(0, JOB_KEEP_BEST_MAX),
+    {"/checkpoint/keep_best", JOB_OPTION_INTEGER, APART, AT(checkpoint.keep_best), DEFAULT("0"), RANGE(0, JOB_KEEP_BEST_MAX),
      HELP("Number of checkpoints to keep besides, those of the best evaluations by eval.monitor; each is written at its evaluation. If "
           "it is above 0, model.init of a run directory and trainctl export --weights take the best one instead of the newest.")},
     {"/checkpoint/disable", JOB_OPTION_BOOLEAN, AT(checkpoint.disable), DEFAULT("false"),

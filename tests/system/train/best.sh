@@ -32,6 +32,11 @@ is "$(jq -c '[.monitor.monitor, .monitor.best]' "$(state "$work/top1")")" "[\"to
 is "$(evals "$work/top1" 'select(.best) | .step' | tail -1)" "$best" "and so did the event"
 of_best=$(evals "$work/top1" "select(.step == $best) | [.top1, .top5, (.loss * 10 | round)]")
 
+trial 2 none '.checkpoint.keep_best = 0'
+is "$(steps_in "$work/none")" "40 " "without keep_best it is not kept"
+is "$(b2sum <"$work/none/checkpoints/step-00000040/model.safetensors")" "$(b2sum <"$work/top1/checkpoints/step-00000040/model.safetensors")" \
+    "and the run comes to the same bits"
+
 # evaluates FILE NAME: by mode eval
 evaluates() {
     job "$work/eval.json" '.mode = "eval" | .model.init = "'"$1"'" | del(.checkpoint) | .eval = {"batch": 25}'
@@ -66,6 +71,21 @@ is $? 0 "a run that is first to evaluate"
 is "$(evals "$work/late" .step 2 | head -1)" 6 "evaluates the checkpoint"
 is "$(jq -c '[.evaluation.step, .monitor.best]' "$work/late/checkpoints/step-00000006/state.json")" "[6,[6]]" "and writes it again, as the best one"
 like "$(steps_in "$work/late")" '12 $' "and goes on"
+
+# ---- a best checkpoint that cannot be written, because its folder is in the way and cannot be removed
+job "$work/barred.json" '.eval.monitor = "loss" | .steps = 24 | .checkpoint.every_epochs = 0'
+if unshare --mount true 2>/dev/null; then
+    # shellcheck disable=SC2016
+    unshare --mount bash -c 'mkdir -p "$1/checkpoints/step-00000006/x" && mount -t tmpfs none "$1/checkpoints/step-00000006/x" || exit 1
+        mpirun --oversubscribe --bind-to none -np 2 "$top_builddir/tests/bin/train-worker" --job "$2" --run-dir "$1"' sh "$work/barred" "$work/barred.json" >"$work/log" 2>&1
+    is $? 0 "a run that cannot write its best checkpoint ends well"
+    is "$(best_of "$work/barred" loss 2)" "[6,12]" "that of its first evaluation"
+    like "$(jq -r 'select(.type == "warning") | .message' "$work/barred/attempt-1/events.jsonl")" '^checkpoint of step 6: ' "a warning says what happened"
+    is "$(jq -c .monitor.best "$(state "$work/barred")")" "[12]" "and the best one is the best of those that are there"
+    ok "which is there" [ -e "$work/barred/checkpoints/step-00000012/state.json" ]
+else
+    skip "a best checkpoint that cannot be written" "needs the right to mount"
+fi
 
 # ---- an early end
 trial 2 early '.eval.patience = 2 | .eval.monitor = "loss" | .eval.min_delta = 0.01'
