@@ -265,8 +265,8 @@ Test(plan, frozen_parts_take_less_of_all)
     static const char *const forms[] = {
         "{'data': {'train': 'x'}, 'model': {'classes': 10}}",
         "{'data': {'train': 'x'}, 'model': {'classes': 10, 'freeze': ['layer1', 'conv1']}}",
-        "{'data': {'train': 'x'}, 'model': {'classes': 10, 'freeze': 'backbone', 'init': '/w'}, "
-        "'lr': {'head_factor': 10}}",
+        ("{'data': {'train': 'x'}, 'model': {'classes': 10, 'freeze': 'backbone', 'init': '/w'}, "
+         "'lr': {'head_factor': 10}}"),
     };
     struct plan *plan[3];
 
