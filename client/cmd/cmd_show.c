@@ -317,20 +317,6 @@ static void show_imported_row(struct libscols_table *table, const json_t *from)
               by ? by : "");
 }
 
-static void show_after_row(struct libscols_table *table, const json_t *after)
-{
-    char text[FORMAT_BYTES * 8];
-    const json_t *id;
-    size_t i, used = 0;
-
-    text[0] = '\0';
-    json_array_foreach ((json_t *)after, i, id)
-        if (used < sizeof text)
-            used += (size_t)snprintf(text + used, sizeof text - used, "%s%lld", i ? ", " : "",
-                                     (long long)json_integer_value(id));
-    show_add_row(table, json_array_size(after) > 1 ? "after jobs" : "after job", text);
-}
-
 static void show_print(const json_t *json)
 {
     struct libscols_table *table = table_create(0, "what,value|");
@@ -350,7 +336,6 @@ static void show_print(const json_t *json)
     table_set_color(line, 1, job_state_color(job.state));
     show_add_row(table, "reason", job.reason);
     show_add_row(table, "held by", job.held_by);
-    show_after_row(table, json_object_get(json_object_get(json, "spec"), "after"));
     if (position > 0)
         show_rowf(table, "in the queue", "%lld of %lld", position,
                   json_get_integer(json, "queue_length", 0));

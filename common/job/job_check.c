@@ -212,6 +212,8 @@ static void job_check_formats(const struct job_spec *spec, bool eval_mode, struc
 {
     bool scaled = spec->loss_scale != 1 && !problems_about(p, "/loss_scale");
 
+    job_check_demand(!eval_mode || !spec->has_continues, "/continues",
+                     "must be null with mode \"eval\": there is no training to go on with", p);
     job_check_demand(!scaled || !eval_mode, "/loss_scale",
                      "must be 1 with mode \"eval\", which has no gradients to scale", p);
     job_check_demand(!scaled || eval_mode || spec->precision == JOB_PRECISION_BF16 ||

@@ -220,6 +220,11 @@ static const struct job_option options[] = {
           "batch) updates.")},
     {"/steps", JOB_OPTION_INTEGER, OR_NULL, AT(steps), FLAG(has_steps), DEFAULT("null"), RANGE(1, 1e9), UNIT("steps"),
      HELP("Number of training steps, instead of epochs; null: use epochs.")},
+    {"/stop_at", JOB_OPTION_NUMBER, AT(stop_at), DEFAULT("1"), RANGE(0, 1), ABOVE, UNIT("fraction"),
+     HELP("Part of the steps to train: 0.25 stops after a quarter of them, with the learning rates of the whole run. Another job with the key continues can train the rest.")},
+    {"/continues", JOB_OPTION_INTEGER, OR_NULL, AT(continues), FLAG(has_continues), DEFAULT("null"), RANGE(1, 1e12),
+     HELP("Id of the job from whose newest checkpoint this one goes on, as if it were the same run: with the same model, data, seed and recipe, but for instance a larger stop_at. "
+          "If that job has not ended, name it in after, too. If it has no checkpoint when this one starts, the training starts from the beginning, with a warning.")},
     {"/seed", JOB_OPTION_INTEGER, AT(seed), DEFAULT("1"), RANGE(0, 9007199254740991.0),
      HELP("Seed of all random numbers: weights, shuffle, crops. The same seed gives the same run.")},
     {"/precision", CHOICE("fp32", "bf16"), AT(precision), DEFAULT("\"fp32\""),

@@ -142,6 +142,9 @@ struct job_spec {
     enum job_rounding steps_rounding;
     bool has_steps;
     int64_t steps;
+    double stop_at; /* part of the steps to train */
+    bool has_continues;
+    int64_t continues; /* id of a job */
     int64_t seed;
     enum job_precision precision;
     enum job_loss loss;

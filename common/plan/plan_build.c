@@ -226,6 +226,7 @@ static void plan_rate(struct plan *plan, const struct job_spec *spec)
         lr->milestone_steps[i] = llround(plan->steps_in_epoch * spec->lr.milestones[i]);
     if (plan->phase_count > 1)
         plan_rate_phases(plan, spec);
+    plan->train_steps = llround(fmax(1, spec->stop_at * (double)plan->train_steps));
 }
 
 static void plan_costs(struct plan *plan, const struct job_spec *spec)

@@ -23,26 +23,6 @@
 
 /* ---------------------------------------------------------------- submit */
 
-void job_check_after(struct job_manager *m, const struct job_spec *spec, struct problems *problems)
-{
-    assert_object(m, JOB_MANAGER_MAGIC);
-    for (size_t i = 0; i < spec->after_count; i++) {
-        struct store_job job;
-        struct error e;
-        char pointer[32];
-        snprintf(pointer, sizeof pointer, "/after/%zu", i);
-        if (store_job_get(m->store, (int64_t)spec->after[i], &job, &e)) {
-            problems_add(problems, pointer, NULL, "%s", e.text);
-            continue;
-        }
-        if (job.state == JOB_FAILED || job.state == JOB_CANCELLED)
-            problems_add(problems, pointer, NULL,
-                         "job %lld %s, so a job after it would never start", (long long)job.id,
-                         job.state == JOB_FAILED ? "has failed" : "was cancelled");
-        store_job_clear(&job);
-    }
-}
-
 int job_submit(struct job_manager *m, const struct job_submission *s, struct problems *problems,
                int64_t *id, bool *existed, struct error *e)
 {

@@ -19,9 +19,6 @@ struct job_submission {
     const char *submitted_by;    /* NULL: unnamed */
 };
 
-/* Adds the jobs of the key after that do not exist, or have ended without success. */
-void job_check_after(struct job_manager *m, const struct job_spec *spec, struct problems *problems);
-
 /* Queues a job. Its row, document and plan are durable on return; its run directory is created when
  * it starts. Sets *existed (may be NULL) if the key was used before, and *id to that earlier job.
  * ERR_INVALID: it can never fit on this node, for the reasons added to *problems, or a job of the

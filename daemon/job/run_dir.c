@@ -206,6 +206,50 @@ static int run_dir_write_if_other(const char *run_dir, const char *name, const c
     return same ? 0 : file_write_unsynced(path, text, strlen(text), e);
 }
 
+static int run_dir_link_files(const char *from, const char *to, struct error *e)
+{
+    DIR *folder = opendir(from);
+    const struct dirent *entry;
+    char source[PATH_MAX], target[PATH_MAX];
+    int status =
+        folder ? file_make_dirs_unsynced(to, e) : error_set_errno(e, errno, "cannot read %s", from);
+
+    while (!status && (entry = readdir(folder))) {
+        if (*entry->d_name == '.')
+            continue;
+        if (file_path(source, e, "%s/%s", from, entry->d_name) ||
+            file_path(target, e, "%s/%s", to, entry->d_name))
+            status = -(int)e->code;
+        else if (entry->d_type == DT_DIR)
+            status = run_dir_link_files(source, target, e);
+        else if (link(source, target))
+            status = error_set_errno(e, errno, "cannot link %s to %s", target, source);
+    }
+    if (folder)
+        closedir(folder);
+    return status;
+}
+
+/* Gives a job its own links to the checkpoints of the one that it continues, if there are any. */
+static int run_dir_continue(const struct store_job *job, struct error *e)
+{
+    int64_t before = json_get_integer(store_job_spec(job), "continues", 0);
+    char from[PATH_MAX], fresh[PATH_MAX], to[PATH_MAX];
+
+    if (before <= 0 || file_path(to, e, "%s/checkpoints", job->run_dir) ||
+        file_path(fresh, e, "%s/.checkpoints-new", job->run_dir) ||
+        file_path(from, e, "%s/../%lld/checkpoints", job->run_dir, (long long)before))
+        return before <= 0 ? 0 : -(int)e->code;
+    if (access(to, F_OK) == 0 || access(from, F_OK) != 0)
+        return 0;
+    int status = file_remove_tree(fresh, e);
+    if (!status)
+        status = run_dir_link_files(from, fresh, e);
+    if (!status && rename(fresh, to))
+        status = error_set_errno(e, errno, "cannot rename %s", fresh);
+    return status;
+}
+
 int run_dir_prepare(struct store *s, const struct store_job *job, struct error *e)
 {
     int status = run_dir_claim(s, job, e);
@@ -214,7 +258,7 @@ int run_dir_prepare(struct store *s, const struct store_job *job, struct error *
         status = run_dir_write_if_other(job->run_dir, "job.json", job->spec, e);
     if (!status)
         status = run_dir_write_if_other(job->run_dir, "plan.json", job->plan, e);
-    return status;
+    return status ? status : run_dir_continue(job, e);
 }
 
 int64_t run_dir_last_attempt(const char *run_dir)

@@ -98,38 +98,34 @@ int store_waits_for(struct sql *c, int64_t id, char reason[STORE_WAITS_BYTES], s
 /* A job's turn in the queue begins when all jobs before it have succeeded. */
 static int change_follow(struct sql *c, int64_t id, int64_t before, double now, struct error *e)
 {
-    char waits[STORE_WAITS_BYTES], reason[STORE_WAITS_BYTES];
+    char reason[STORE_WAITS_BYTES];
     struct store_state_change same = {JOB_QUEUED, reason, now, NULL};
     bool held, ended;
 
     if (sql_run(c, e, NULL, "delete from job_after where job_id = ?1 and after_id = ?2", "ii", id,
                 before) ||
-        store_waits_for(c, id, waits, e) ||
+        store_waits_for(c, id, reason, e) ||
         sql_one(c, e, "select held_at is not null from job where id = ?", "i:b", id, &held) < 0)
         return -(int)e->code;
-    snprintf(reason, sizeof reason, "%s", waits);
-    if (!*waits)
+    if (!*reason) {
         snprintf(reason, sizeof reason, "job %lld has succeeded", (long long)before);
-    if ((!*waits && store_job_to_end_of_queue(c, id, now, e)) ||
-        (!held && change_apply(c, id, &same, &ended, e)))
-        return -(int)e->code;
-    return 0;
+        if (store_job_to_end_of_queue(c, id, now, e))
+            return -(int)e->code;
+    }
+    return held ? 0 : change_apply(c, id, &same, &ended, e);
 }
 
-static int change_end_waiting(struct sql *c, int64_t id, int64_t before, double now,
+static int change_end_waiting(struct sql *c, int64_t id, int64_t before, bool failed, double now,
                               struct error *e)
 {
     char reason[128];
     struct store_state_change cancelled = {JOB_CANCELLED, reason, now, NULL};
-    enum job_state state;
     bool ended;
 
-    if (sql_run(c, e, NULL, "delete from job_after where job_id = ?", "i", id) ||
-        store_job_state_now(c, before, &state, e))
-        return -(int)e->code;
     snprintf(reason, sizeof reason, "cancelled, as it was to start after job %lld, which %s",
-             (long long)before, state == JOB_FAILED ? "has failed" : "was cancelled");
-    return change_apply(c, id, &cancelled, &ended, e);
+             (long long)before, failed ? "has failed" : "was cancelled");
+    int status = sql_run(c, e, NULL, "delete from job_after where job_id = ?", "i", id);
+    return status ? status : change_apply(c, id, &cancelled, &ended, e);
 }
 
 /* Changes the jobs that wait for an ended one, those that wait for these, and so on. */
@@ -148,7 +144,8 @@ static int change_waiting_for(struct sql *c, int64_t id, const struct store_stat
             if (change->to == JOB_SUCCEEDED) {
                 status = change_follow(c, next, id, change->now, e);
             } else {
-                status = change_end_waiting(c, next, ended[i], change->now, e);
+                status = change_end_waiting(c, next, ended[i], i == 0 && change->to == JOB_FAILED,
+                                            change->now, e);
                 array_add(ended, count, room) = next;
             }
         }

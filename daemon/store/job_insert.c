@@ -1,6 +1,7 @@
 #include "daemon/store/job_insert.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "daemon/store/audit.h"
 #include "daemon/store/event.h"
@@ -91,25 +92,29 @@ int store_job_set_size(struct sql *c, int64_t id, const struct store_job_size *s
 /* Stores which jobs it waits for. */
 static int job_insert_after(struct sql *c, int64_t id, struct error *e)
 {
-#define AFTER(wanted)                                                                              \
-    "from job as new, json_each(new.spec, '$.after') as its left join job as earlier "             \
-    "on earlier.id = its.value where new.id = ?1 and " wanted
-    int64_t gone;
+    char *wrong;
     int found = sql_one(
         c, e,
-        "select its.value " AFTER("coalesce(earlier.state, 'failed') in ('failed', 'cancelled')"),
-        "i:i", id, &gone);
+        "select case when other.id is null then 'there is no job ' || its.id "
+        "else 'job ' || its.id || iif(state = 'failed', ' has failed', ' was cancelled') "
+        "|| ', so a job after it would never start' end from (select value as id, true as waits "
+        "from json_each((select spec from job where id = ?1), '$.after') union all "
+        "select json_extract(spec, '$.continues'), false from job where id = ?1) as its "
+        "left join job as other on other.id = its.id where its.id is not null "
+        "and (other.id is null or (waits and state in ('failed', 'cancelled')))",
+        "i:s", id, &wrong);
 
-    if (found)
+    if (found <= 0)
         return found < 0 ? found
-                         : error_set(e, ERR_INVALID,
-                                     "job %lld, after which this one is to start, has just ended "
-                                     "without success, or was removed",
-                                     (long long)gone);
-    return sql_run(c, e, NULL,
-                   "insert or ignore into job_after (job_id, after_id) select ?1, its.value " AFTER(
-                       "earlier.state <> 'succeeded'"),
-                   "i", id);
+                         : sql_run(c, e, NULL,
+                                   "insert or ignore into job_after (job_id, after_id) "
+                                   "select ?1, other.id from job as new, json_each(new.spec, "
+                                   "'$.after') as its join job as other on other.id = its.value "
+                                   "where new.id = ?1 and other.state <> 'succeeded'",
+                                   "i", id);
+    error_set(e, ERR_INVALID, "%s", wrong);
+    free(wrong);
+    return -(int)e->code;
 }
 
 static int job_insert(struct sql *c, const struct store_job_new *job, int64_t *id, struct error *e)
@@ -130,7 +135,10 @@ static int job_insert(struct sql *c, const struct store_job_new *job, int64_t *i
         return status;
     *id = sqlite3_last_insert_rowid(sql_db(c));
     struct store_audit line = {STORE_AUDIT_JOB_SUBMIT, *id, job->submitted_by, job->name, job->now};
-    if (sql_run(c, e, NULL, "update job set run_dir = 'jobs/' || id where id = ?", "i", *id) ||
+    if (sql_run(c, e, NULL,
+                "update job set run_dir = 'jobs/' || id, "
+                "resumes = json_extract(spec, '$.continues') is not null where id = ?",
+                "i", *id) ||
         store_tags_insert(c, *id, job->tags, job->tag_count, e) ||
         store_job_set_size(c, *id, &job->size, e) ||
         store_job_to_end_of_queue(c, *id, job->now, e) || job_insert_after(c, *id, e) ||

@@ -52,8 +52,6 @@ static struct job_spec *sweep_parse_trial(struct job_manager *m, json_t *documen
 
     if (spec && own->count == 0 && permit)
         permit->check(spec, permit->context, own);
-    if (spec && permit)
-        job_check_after(m, spec, own);
     if (spec && own->count == 0 && job_check_fits(m, spec, own, &e))
         problems_add(own, "/cluster", NULL, "%s", e.text);
     if (own->count == 0)
@@ -65,9 +63,10 @@ static struct job_spec *sweep_parse_trial(struct job_manager *m, json_t *documen
 /* Takes over the reference to the point. */
 static void sweep_fill_trial(struct job_manager *m, const json_t *d,
                              const struct sweep_permit *permit, int64_t rung, int64_t number,
-                             json_t *point, struct store_trial *t, struct problems *own)
+                             json_t *point, int64_t before, struct store_trial *t,
+                             struct problems *own)
 {
-    json_t *job = sweep_job(d, point, rung);
+    json_t *job = sweep_job(d, point, rung, before);
     struct job_spec *spec = sweep_parse_trial(m, job, permit, own);
 
     *t = (struct store_trial){.rung = rung,
@@ -115,7 +114,7 @@ static void sweep_fill_trials(struct job_manager *m, const json_t *d,
             return;
         }
         struct store_trial *t = &array_add(sweep->trials, sweep->count, sweep->capacity);
-        sweep_fill_trial(m, d, permit, 0, i, point, t, &own);
+        sweep_fill_trial(m, d, permit, 0, i, point, 0, t, &own);
         sweep_add_problems(problems, &own, t);
         problems_clear(&own);
         bytes += strlen(t->spec);
@@ -141,7 +140,7 @@ static void sweep_check_rungs(struct job_manager *m, const json_t *d,
     for (int64_t rung = 0; problems->count == 0 && (rung == 0 || sweep_budget(d, rung) > 0);
          rung++) {
         struct problems own = {0};
-        json_t *point = sweep_point(d, 0), *job = sweep_job(d, point, rung);
+        json_t *point = sweep_point(d, 0), *job = sweep_job(d, point, rung, 0);
         struct job_spec *spec = sweep_parse_trial(m, job, NULL, &own);
         struct job_cores cores = {0};
         if (spec && job_share_cores(m, spec, sweep->submitted_by, &cores, &own) == 0) {
@@ -504,7 +503,7 @@ static int sweep_promote(struct job_manager *m, const struct store_sweep *sweep,
     size_t max = *ended ? 0 : (size_t)ceil((double)in_rung / eta);
     for (size_t i = 0; i < measured && i < max; i++)
         sweep_fill_trial(m, d, NULL, rung + 1, order[i]->number,
-                         json_loads(order[i]->point, 0, NULL),
+                         json_loads(order[i]->point, 0, NULL), order[i]->job_id,
                          &array_add(next.trials, next.count, next.capacity), &problems);
     if (!*ended)
         status =
@@ -525,21 +524,19 @@ static int sweep_add_point(struct job_manager *m, const struct store_sweep *swee
     int64_t number = (int64_t)sweep->count, max = json_get_integer(d, "concurrency", 1);
     struct store_sweep next = {0};
     struct problems ignored = {0};
-    bool due = active < max;
 
-    if (strcmp(json_get_text(d, "method", ""), "tpe") != 0 ||
+    if (strcmp(json_get_text(d, "method", ""), "tpe") != 0 || active >= max ||
         number >= json_get_integer(d, "samples", 0) || sweep_all_failed(sweep))
         return 0;
     for (int64_t i = 0; i <= number - max; i++)
-        due = due && !sweep_has_state(&sweep->trials[i], "submitted");
-    if (!due)
-        return 0;
+        if (sweep_has_state(&sweep->trials[i], "submitted"))
+            return 0;
     json_t *points = json_array();
     struct store_trial **order = sweep_rank(sweep);
     for (size_t i = 0; i < sweep->count; i++)
         if (order[i]->number <= number - max && !sweep_has_state(order[i], "cancelled"))
             json_array_append_new(points, json_loads(order[i]->point, 0, NULL));
-    sweep_fill_trial(m, d, NULL, 0, number, sweep_tpe_point(d, points, number),
+    sweep_fill_trial(m, d, NULL, 0, number, sweep_tpe_point(d, points, number), 0,
                      &array_add(next.trials, next.count, next.capacity), &ignored);
     int status = store_sweep_add_trials(job_manager_store(m), sweep->id, next.trials, 1, e);
     store_sweep_clear(&next);

@@ -1,6 +1,6 @@
-/* Sweeps over job keys (schema/api/sweeps.json). In successive halving, each rung trains from
- * scratch with a schedule of its own length. A trial's job is submitted with its own idempotency
- * key, so that a restarted daemon submits none twice. */
+/* Sweeps over job keys (schema/api/sweeps.json). In successive halving, a job of a higher rung
+ * continues that of the rung before (sweep_continues). A trial's job is submitted with its own
+ * idempotency key, so that a restarted daemon submits none twice. */
 #pragma once
 
 #include "common/plan/plan.h"

@@ -39,15 +39,15 @@ static const struct document_key sweep_keys[] = {
     {"goal", DOCUMENT_WORD, .choices = goals, .fallback = "\"max\""},
     {"sampling", DOCUMENT_WORD, .choices = samplings},
     {"samples", DOCUMENT_INTEGER, .min = 1, .max = SWEEP_TRIALS_MAX, .fallback = "8"},
-    {"n_startup", DOCUMENT_INTEGER, .min = 1, .max = SWEEP_TRIALS_MAX},
-    {"gamma", DOCUMENT_NUMBER, .min = 0.01, .max = 0.5},
+    {"n_startup", DOCUMENT_INTEGER, .min = 1, .max = SWEEP_TRIALS_MAX, .fallback = "10"}, /* this and gamma: as Optuna */
+    {"gamma", DOCUMENT_NUMBER, .min = 0.01, .max = 0.5, .fallback = "0.1"},
     {"seed", DOCUMENT_INTEGER, .min = 0, .max = INT64_MAX, .fallback = "1"},
     {"concurrency", DOCUMENT_INTEGER, .min = 1, .max = SWEEP_TRIALS_MAX, .fallback = "1"},
     {0},
 };
 static const struct document_key budget_keys[] = {
     {"key", DOCUMENT_WORD, .choices = budget_amounts, .required = true},
-    {.name = "min"}, {.name = "max"},
+    {.name = "min"}, {.name = "max"}, {.name = "continue"},
     {"eta", DOCUMENT_NUMBER, .min = 2, .max = 100, .fallback = "3"},
     {0},
 };
@@ -84,6 +84,9 @@ static void sweep_document_check_budget(json_t *d, struct problems *problems)
         json_object_set_new(budget, "key", json_sprintf("/%s", key));
     double min = json_get_number(budget, "min", NAN), max = json_get_number(budget, "max", NAN);
     double eta = json_get_number(budget, "eta", NAN);
+    const json_t *goes_on = json_object_get(budget, "continue");
+    if (goes_on && !json_is_boolean(goes_on))
+        problems_add(problems, "/budget/continue", NULL, "must be true or false");
     if (!(min > 0))
         problems_add(problems, "/budget/min", NULL, "must be a number above 0");
     if (!(max >= min))
@@ -207,18 +210,6 @@ static void sweep_document_check_parameters(json_t *d, bool grid, struct problem
     json_decref(seen);
 }
 
-/* The defaults are Optuna's. */
-static void sweep_document_check_tpe(json_t *d, bool tpe, struct problems *problems)
-{
-    static const char *const keys[] = {"/n_startup", "/gamma"};
-
-    for (size_t i = 0; i < 2; i++)
-        if (!tpe && json_object_get(d, keys[i] + 1))
-            problems_add(problems, keys[i], NULL, "applies only to the method tpe");
-        else if (tpe && !json_object_get(d, keys[i] + 1))
-            json_object_set_new(d, keys[i] + 1, i ? json_number(0.1) : json_integer(10));
-}
-
 json_t *sweep_document_check(const json_t *document, struct problems *problems)
 {
     json_t *d = json_deep_copy(document);
@@ -231,7 +222,6 @@ json_t *sweep_document_check(const json_t *document, struct problems *problems)
         json_object_set_new(d, "goal", json_string("min"));
     bool grid = sweep_document_says(d, "method", "grid");
     bool halving = sweep_document_says(d, "method", "halving");
-    bool tpe = sweep_document_says(d, "method", "tpe");
     if (name && !json_is_null(name))
         job_value_check(job_option_find("/name"), name, problems);
     if (!json_is_object(json_object_get(d, "base")))
@@ -240,8 +230,7 @@ json_t *sweep_document_check(const json_t *document, struct problems *problems)
     if (halving)
         sweep_document_check_budget(d, problems);
     sweep_document_check_early_stop(d, halving, problems);
-    sweep_document_check_tpe(d, tpe, problems);
-    if ((grid || tpe || sweep_document_says(d, "method", "random")) && json_object_get(d, "budget"))
+    if (!halving && !problems_about(problems, "/method") && json_object_get(d, "budget"))
         problems_add(problems, "/budget", NULL, "applies only to the method halving");
     if (problems->count == 0)
         return d;
@@ -371,6 +360,15 @@ double sweep_budget(const json_t *d, int64_t rung)
     return fmin(most, number_rounded(least * pow(eta, (double)rung)));
 }
 
+bool sweep_continues(const json_t *d)
+{
+    const json_t *budget = json_object_get(d, "budget");
+    const json_t *checkpoint = json_object_get(json_object_get(d, "base"), "checkpoint");
+
+    return budget && !json_is_false(json_object_get(budget, "continue")) &&
+           !json_is_true(json_object_get(checkpoint, "disable"));
+}
+
 static void sweep_name_value(FILE *out, const char *pointer, const json_t *value)
 {
     char digits[NUMBER_BYTES];
@@ -386,7 +384,7 @@ static void sweep_name_value(FILE *out, const char *pointer, const json_t *value
 
 /* Returns "rn18 lr.base=0.2 steps=16", with values as for --set; NULL if the name is a parameter,
  * or the base's is invalid. The caller frees it. */
-static char *sweep_job_name(const json_t *d, const json_t *point, const json_t *job)
+static char *sweep_job_name(const json_t *d, const json_t *point, const json_t *amount)
 {
     const json_t *base = json_object_get(json_object_get(d, "base"), "name"), *value;
     const char *budget = json_get_text(json_object_get(d, "budget"), "key", NULL), *key;
@@ -401,7 +399,7 @@ static char *sweep_job_name(const json_t *d, const json_t *point, const json_t *
     json_object_foreach ((json_t *)point, key, value)
         sweep_name_value(out, key, value);
     if (budget)
-        sweep_name_value(out, budget, json_object_get(job, budget + 1));
+        sweep_name_value(out, budget, amount);
     fclose(out);
     must_alloc(name);
     if (text_length(name) > max)
@@ -409,21 +407,28 @@ static char *sweep_job_name(const json_t *d, const json_t *point, const json_t *
     return name;
 }
 
-json_t *sweep_job(const json_t *d, const json_t *point, int64_t rung)
+json_t *sweep_job(const json_t *d, const json_t *point, int64_t rung, int64_t before)
 {
     json_t *job = json_deep_copy(json_object_get(d, "base")), *value;
     const char *budget = json_get_text(json_object_get(d, "budget"), "key", NULL), *name;
-    double amount = sweep_budget(d, rung);
+    double amount = sweep_budget(d, rung), whole = amount;
+    bool steps = budget && strcmp(budget, "/steps") == 0, on = sweep_continues(d);
     char key[JOB_KEY_BYTES];
 
     json_object_foreach ((json_t *)point, name, value)
         if (sweep_document_job_key(name, key))
             json_set_at(job, key, json_incref(value));
+    if (on)
+        whole = json_get_number(json_object_get(d, "budget"), "max", amount);
     if (budget)
-        json_set_at(job, budget,
-                    strcmp(budget, "/steps") == 0 ? json_integer(llround(amount))
-                                                  : json_number(amount));
-    char *called = sweep_job_name(d, point, job);
+        json_set_at(job, budget, steps ? json_integer(llround(whole)) : json_number(whole));
+    if (amount < whole)
+        json_object_set_new(job, "stop_at", json_number(amount / whole));
+    if (on && before > 0)
+        json_object_set_new(job, "continues", json_integer((json_int_t)before));
+    json_t *shown = steps ? json_integer(llround(amount)) : json_number(amount);
+    char *called = sweep_job_name(d, point, shown);
+    json_decref(shown);
     if (called && job_text_right(JOB_TEXT_TITLE, called))
         json_object_set_new(job, "name", json_string(called));
     free(called);

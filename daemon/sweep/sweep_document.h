@@ -3,6 +3,7 @@
 #pragma once
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -23,8 +24,13 @@ json_t *sweep_point(const json_t *document, int64_t number);
  * first. */
 json_t *sweep_tpe_point(const json_t *document, const json_t *points, int64_t index);
 
-/* Returns the job document of a point in a rung. */
-json_t *sweep_job(const json_t *document, const json_t *point, int64_t rung);
+/* Returns whether a job of a higher rung continues the one of the rung before. All rungs have the
+ * schedule of the largest budget then, as in ASHA (Li et al. 2020), and a rung stops at its part.
+ */
+bool sweep_continues(const json_t *document);
+
+/* Returns the job document of a point in a rung. before: its job in the rung before; 0: none. */
+json_t *sweep_job(const json_t *document, const json_t *point, int64_t rung, int64_t before);
 
 /* Returns the budget of a rung; 0: there is no such rung. */
 double sweep_budget(const json_t *document, int64_t rung);

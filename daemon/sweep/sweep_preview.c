@@ -30,6 +30,7 @@ struct known_speed {
 struct preview {
     struct job_manager *m;
     int64_t slots; /* slots of this machine */
+    int64_t points;
     const struct store_sweep *sweep;
     const json_t *document;
     struct plan_prices prices;
@@ -197,7 +198,7 @@ static struct job_spec *preview_point_spec(const struct preview *p, int64_t numb
 {
     struct problems ignored = {0};
     json_t *point = sweep_point(p->document, number);
-    json_t *job = sweep_job(p->document, point, rung);
+    json_t *job = sweep_job(p->document, point, rung, 0);
     struct job_spec *spec = job_data_read(job, &ignored);
 
     json_decref(point);
@@ -206,7 +207,8 @@ static struct job_spec *preview_point_spec(const struct preview *p, int64_t numb
     return spec;
 }
 
-static void preview_add_point(struct preview *p, const struct job_spec *spec,
+/* before: part of the steps that an earlier rung has trained. */
+static void preview_add_point(struct preview *p, const struct job_spec *spec, double before,
                               const struct plan *plan, struct rung_points *all)
 {
     static const struct plan_band not_known = {NAN, NAN, NAN};
@@ -221,8 +223,10 @@ static void preview_add_point(struct preview *p, const struct job_spec *spec,
     char key[SPEED_KEY_BYTES];
 
     all->slots = here > all->slots ? here : all->slots;
-    all->images += (double)plan_images_of_steps(plan, 0, plan->train_steps);
-    all->evaluated += (double)plan->eval_images * (double)plan_evaluations(plan, spec);
+    all->images += (double)plan_images_of_steps(plan, llround(before * (double)plan->train_steps),
+                                                plan->train_steps);
+    all->evaluated +=
+        (double)plan->eval_images * ceil((1 - before) * (double)plan_evaluations(plan, spec));
     if (predicted->known) {
         *cost = (struct sweep_cost){
             .of = {[SWEEP_SECONDS] = *seconds,
@@ -232,6 +236,11 @@ static void preview_add_point(struct preview *p, const struct job_spec *spec,
                    [SWEEP_KWH] = predicted->kwh,
                    [SWEEP_COST] = predicted->cost}
         };
+        for (int i = 0; i < SWEEP_AMOUNTS; i++) {
+            cost->of[i].value *= 1 - before;
+            cost->of[i].low *= 1 - before;
+            cost->of[i].high *= 1 - before;
+        }
         return;
     }
     for (int i = 0; i < SWEEP_AMOUNTS; i++)
@@ -252,10 +261,13 @@ static int preview_point(struct preview *p, int64_t number, int64_t rung, struct
     struct plan_inputs inputs = {.prices = p->prices,
                                  .node_share = job_node_share(spec, p->slots),
                                  .speed = preview_borrow_speed(p, spec)};
+    double before = rung > 0 && sweep_continues(p->document)
+                        ? sweep_budget(p->document, rung - 1) / sweep_budget(p->document, rung)
+                        : 0;
     struct plan *plan = sweep_plan_trial(p->m, p->sweep, spec, &inputs, &problems, e);
     int status = plan ? 0 : -(int)e->code;
     if (plan)
-        preview_add_point(p, spec, plan, all);
+        preview_add_point(p, spec, before, plan, all);
     problems_clear(&problems);
     job_spec_destroy(spec);
     plan_destroy(plan);
@@ -323,18 +335,9 @@ static void preview_add_rung(struct preview *p, int64_t rung, int64_t jobs,
     p->jobs_unknown += (int64_t)ceil((double)points->unknown * share - 1e-9);
 }
 
-/* Those of method tpe that follow the first ones are not known yet, but how many there will be. */
-static int64_t preview_points(const struct preview *p)
-{
-    int64_t count = (int64_t)p->sweep->count;
-    bool tpe = strcmp(json_get_text(p->document, "method", ""), "tpe") == 0;
-
-    return tpe ? json_get_integer(p->document, "samples", count) : count;
-}
-
 static int preview_rungs(struct preview *p, struct error *e)
 {
-    int64_t points = (int64_t)p->sweep->count, jobs = preview_points(p);
+    int64_t points = (int64_t)p->sweep->count, jobs = p->points;
     double eta = json_get_number(json_object_get(p->document, "budget"), "eta", 1);
     int status = 0;
 
@@ -418,10 +421,13 @@ json_t *sweep_preview(struct job_manager *m, const struct sweep_new *new,
                         .unknown = json_object(),
                         .derived = json_object(),
                         .rungs = json_array()};
+    p.points = (int64_t)sweep.count;
+    if (strcmp(json_get_text(d, "method", ""), "tpe") == 0) /* later points are not known yet */
+        p.points = json_get_integer(d, "samples", p.points);
     if (problems->count == 0 && preview_rungs(&p, e) == 0)
         answer = must_alloc(
             json_pack("{s:s?, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:s?, s:O, s:o}",
-                      "name", sweep.name, "points", (json_int_t)preview_points(&p), "jobs",
+                      "name", sweep.name, "points", (json_int_t)p.points, "jobs",
                       (json_int_t)p.jobs, "jobs_without_speed", (json_int_t)p.jobs_unknown,
                       "images", (json_int_t)llround(p.images), "evaluated_images",
                       (json_int_t)llround(p.evaluated), "seconds", preview_band_json(&p.elapsed),

@@ -25,7 +25,6 @@ static struct tpe_kernel *tpe_kernels(size_t choices, const double *values, size
 {
     struct tpe_kernel *k = xcalloc(count + 1, sizeof *k);
     double least = 1 / fmin(100, (double)count + 2);
-    size_t prior = count;
 
     for (size_t i = 0; i < count; i++)
         k[i].mean = values[i];
@@ -33,13 +32,10 @@ static struct tpe_kernel *tpe_kernels(size_t choices, const double *values, size
     if (choices)
         return k;
     qsort(k, count + 1, sizeof *k, tpe_compare);
-    for (size_t i = 0; i <= count; i++)
-        if (k[i].sigma == 1)
-            prior = i;
     for (size_t i = 0; i <= count; i++) {
         double left = i > 0 ? k[i].mean - k[i - 1].mean : 0;
         double right = i < count ? k[i + 1].mean - k[i].mean : 0;
-        if (i != prior)
+        if (k[i].sigma == 0) /* not the prior */
             k[i].sigma = fmin(1, fmax(least, fmax(left, right)));
     }
     return k;
@@ -63,22 +59,15 @@ static double tpe_kernel_density(const struct tpe_kernel *k, size_t choices, dou
     return exp(-z * z / 2) / (k->sigma * sqrt(2 * M_PI) * inside);
 }
 
-static double tpe_mean_density(const struct tpe_kernel *k, size_t count, size_t choices, double x)
+double tpe_density(size_t choices, const double *values, size_t count, double x)
 {
+    struct tpe_kernel *k = tpe_kernels(choices, values, count);
     double sum = 0, kernels = (double)count + 1;
 
     for (size_t i = 0; i <= count; i++)
         sum += tpe_kernel_density(&k[i], choices, 1 / kernels, x);
-    return sum / kernels;
-}
-
-double tpe_density(size_t choices, const double *values, size_t count, double x)
-{
-    struct tpe_kernel *k = tpe_kernels(choices, values, count);
-    double density = tpe_mean_density(k, count, choices, x);
-
     free(k);
-    return density;
+    return sum / kernels;
 }
 
 static double tpe_draw(const struct tpe_kernel *k, size_t count, size_t choices, struct rng *r)
@@ -104,20 +93,18 @@ static double tpe_draw(const struct tpe_kernel *k, size_t count, size_t choices,
 double tpe_choose(size_t choices, const double *good, size_t good_count, const double *others,
                   size_t other_count, struct rng *r)
 {
-    struct tpe_kernel *l = tpe_kernels(choices, good, good_count);
-    struct tpe_kernel *g = tpe_kernels(choices, others, other_count);
+    struct tpe_kernel *k = tpe_kernels(choices, good, good_count);
     double best = 0, most = -1;
 
     for (int i = 0; i < TPE_CANDIDATES; i++) {
-        double x = tpe_draw(l, good_count, choices, r);
-        double ratio = tpe_mean_density(l, good_count, choices, x) /
-                       fmax(tpe_mean_density(g, other_count, choices, x), 1e-300);
+        double x = tpe_draw(k, good_count, choices, r);
+        double ratio = tpe_density(choices, good, good_count, x) /
+                       fmax(tpe_density(choices, others, other_count, x), 1e-300);
         if (ratio > most) {
             most = ratio;
             best = x;
         }
     }
-    free(l);
-    free(g);
+    free(k);
     return best;
 }

@@ -123,7 +123,6 @@ static void plan_check_document(const struct request *q, json_t *document, bool 
     if (p->problems.count || here)
         plan_inputs_look(p->spec, here, &p->problems);
     plan_check_reproduces(q, p);
-    job_check_after(q->app->jobs, p->spec, &p->problems);
     if (!problems_within(&p->problems, "/model"))
         job_policy_check_weights(p->spec, &p->problems);
 }

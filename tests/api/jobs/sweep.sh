@@ -71,6 +71,47 @@ like "$("$top_builddir/trainctl" --server "$url" sweep show 2)" '^ *[0-9.]+ +4 +
 like "$("$top_builddir/trainctl" --server "$url" sweep list)" '^ *2 .*succeeded' "trainctl sweep list"
 is "$("$top_builddir/trainctl" --server "$url" --json sweep cancel 2 2>/dev/null; echo $?)" 1 "trainctl sweep cancel of an ended one fails"
 
+# ------------------------------------------------------------------ a halving that goes on from checkpoints
+
+# Steps of 8 images; the rungs stop at steps 2, 4 and 8 of a schedule of 8.
+more='{method: "halving", samples: 4, seed: 7, metric: "loss", early_stop: {rule: "none"}, parameters: {"/lr/base": {min: 0.001, max: 0.01}},
+    budget: {key: "steps", min: 2, max: 8, eta: 2}} | .base = ($base | del(.checkpoint, .steps))'
+call -d "$(jq -n --argjson base "$base" "{base: \$base, metric: \"loss\"} + $more")" /v1/sweeps/plan
+json '[.rungs[].images] | tojson' '[32,16,16]' "its preview counts the images after the rung before: 4 x 2 x 4, 2 x 2 x 4, 1 x 4 x 4"
+call -d "$(jq -n --argjson base "$base" "{base: \$base, metric: \"loss\"} + $more | .budget.continue = false")" /v1/sweeps/plan
+json '[.rungs[].images] | tojson' '[32,32,32]' "and all images of jobs that do not go on"
+sweep "$more"
+want 201 "the halving"
+id=$(jq .id <<<"$body")
+in_second_rung() { [ "$(sql "select count(*) from sweep_trial where sweep_id = $id and rung = 1 and job_id is not null")" -gt 0 ]; }
+ok "it comes to the second rung" eventually in_second_rung
+kill_daemon
+start_daemon --config "$work/traind.conf"
+ok "killed there, it ends" ends "$id"
+call "/v1/sweeps/$id"
+json '[.state, (.trials | group_by(.rung) | map(length))] | tojson' '["succeeded",[4,2,1]]' "well"
+last=$(jq '.trials[0].job' <<<"$body")
+middle=$(jq "[.trials[] | select(.rung == 1 and .number == $(jq '.trials[0].number' <<<"$body"))][0].job" <<<"$body")
+call "/v1/jobs/$last"
+json '[.step, .train_steps, .spec.steps, .spec.stop_at, .spec.continues] | tojson' "[8,8,8,1,$middle]" "the last job continues that of the rung before, to the end"
+is "$(get "/v1/jobs/$middle" | jq -c '[.step, .train_steps, .spec.steps, .spec.stop_at]')" "[4,4,8,0.5]" "which stopped at half of the schedule"
+is "$(jq -s '[.[] | select(.type == "step") | .step] | tojson' "$state/jobs/$last/attempt-1/events.jsonl")" '"[5,6,7,8]"' "the last one trained the second half only"
+call -d "$(get "/v1/jobs/$last" | jq '.spec | .continues = null')" /v1/jobs
+want 201 "the same job in one go"
+whole=$(jq .id <<<"$body")
+ok "it succeeds" wait_state "$whole" succeeded
+ok "it has the same weights, bit by bit" cmp "$state/jobs/$last/checkpoints/step-00000008/model.safetensors" "$state/jobs/$whole/checkpoints/step-00000008/model.safetensors"
+ok "and the same momenta" cmp "$state/jobs/$last/checkpoints/step-00000008/optimizer.safetensors" "$state/jobs/$whole/checkpoints/step-00000008/optimizer.safetensors"
+is "$(jq -c 'select(.type == "step" and .step == 4) | .lr' "$state/jobs/$middle/attempt-1/events.jsonl")" \
+    "$(jq -c 'select(.type == "step" and .step == 4) | .lr' "$state/jobs/$whole/attempt-1/events.jsonl")" "the learning rates are those of the whole schedule"
+call -d "$(get "/v1/jobs/$last" | jq ".spec | .continues = $middle | .seed = 2")" /v1/jobs
+other=$(jq .id <<<"$body")
+ok "a job with another seed cannot continue it" wait_state "$other" failed
+like "$(job "$other" reason)" "belongs to a different job: its seed is 1, but this job's is 2" "and says why"
+call -d "$(get "/v1/jobs/$last" | jq '.spec | .continues = 99999')" /v1/jobs
+want 422 "a job cannot continue one that is not there"
+like "$(jq -r .detail <<<"$body")" 'there is no job 99999' "and says so"
+
 # ------------------------------------------------------------------ losers are stopped while they run
 
 # A learning rate of 1e-9 learns nothing. From here on the processor is left to others.
