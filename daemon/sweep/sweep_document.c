@@ -40,7 +40,7 @@ static const struct document_key sweep_keys[] = {
     {"sampling", DOCUMENT_WORD, .choices = samplings},
     {"samples", DOCUMENT_INTEGER, .min = 1, .max = SWEEP_TRIALS_MAX, .fallback = "8"},
     {"n_startup", DOCUMENT_INTEGER, .min = 1, .max = SWEEP_TRIALS_MAX, .fallback = "10"}, /* this and gamma: as Optuna */
-    {"gamma", DOCUMENT_NUMBER, .min = 0.01, .max = 0.5, .fallback = "0.1"},
+    {"gamma", DOCUMENT_NUMBER, .min = 0, .max = 1, .fallback = "0.1", .expects = "must be a share of the results, 0 to 1"},
     {"seed", DOCUMENT_INTEGER, .min = 0, .max = INT64_MAX, .fallback = "1"},
     {"concurrency", DOCUMENT_INTEGER, .min = 1, .max = SWEEP_TRIALS_MAX, .fallback = "1"},
     {0},
