@@ -267,3 +267,16 @@ void text_wrap(FILE *out, int columns, const char *label, int indent, const char
     }
     fputc('\n', out);
 }
+
+void text_print_csv(FILE *out, const char *text)
+{
+    const char *first = text + strspn(text, "'");
+
+    fputs(*first && strchr("=+-@\t\r", *first) ? "\"'" : "\"", out);
+    for (; *text; text++) {
+        if (*text == '"')
+            fputc('"', out);
+        fputc(*text, out);
+    }
+    fputc('"', out);
+}

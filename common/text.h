@@ -50,6 +50,10 @@ size_t text_incomplete(const char *text, size_t bytes);
 /* Prints a label and a text, wrapped at `columns`; later lines are indented by `indent`. */
 void text_wrap(FILE *out, int columns, const char *label, int indent, const char *text);
 
+/* Prints a field of a CSV file, quoted as in RFC 4180. What a spreadsheet would take for a formula,
+ * also behind apostrophes, gets another apostrophe in front: removing one restores the text. */
+void text_print_csv(FILE *out, const char *text);
+
 /* Ending of a counted noun: "1 worker", "2 workers". */
 static inline const char *plural(int64_t count)
 {

@@ -8,7 +8,6 @@
 #include "common/clock.h"
 #include "common/run/stall_report.h"
 #include "common/run/trace.h"
-#include "common/xalloc.h"
 #include "worker/data/loader.h"
 #include "worker/ema.h"
 #include "worker/kernels/softmax_loss.h"
@@ -59,28 +58,6 @@ static void evaluate_tally_image(struct tally *t, enum job_loss loss, const floa
     t->top1 += better == 0;
     t->top5 += better < 5;
     t->loss += softmax_loss_of(loss, logits, classes, label);
-}
-
-/* Call after the first evaluation. Collective. */
-static int evaluate_report_missing_classes(struct run *r, int64_t step, double *counts,
-                                           struct error *e)
-{
-    int classes = (int)r->spec->model.classes, missing = 0, first = 0;
-    char message[160];
-
-    traincomm_reduce(r->comm, TRAINCOMM_SUM, counts, (size_t)classes);
-    r->counted_labels = true;
-    for (int c = 0; c < classes; c++)
-        if (counts[c] == 0 && missing++ == 0)
-            first = c;
-    if (missing == 0 ||
-        missing == classes) /* with none at all, loader_judge_bad reports the error */
-        return 0;
-    snprintf(message, sizeof message,
-             "data.eval has no images of %d of the %d classes, the first of them is %d: accuracies "
-             "are those of the other classes",
-             missing, classes, first);
-    return run_agree(r, run_warn(r, step, message, e), e);
 }
 
 static int evaluate_open_loader(struct run *r, struct loader **loader, struct error *e)
@@ -205,8 +182,7 @@ static int evaluate_report_progress(struct run *r, int64_t mine, int64_t batches
 }
 
 static int evaluate_batches(struct run *r, struct loader *loader, int64_t step,
-                            struct predictions *predictions, struct tally *t, double *labels,
-                            struct error *e)
+                            struct predictions *predictions, struct tally *t, struct error *e)
 {
     const struct job_spec *s = r->spec;
     int classes = (int)s->model.classes, status;
@@ -225,9 +201,6 @@ static int evaluate_batches(struct run *r, struct loader *loader, int64_t step,
             break;
         evaluate_predict_batch(r, &b, &buffers);
         stall_progress_add((uint64_t)b.n);
-        for (int i = 0; labels && i < b.n; i++)
-            if (b.labels[i] >= 0)
-                labels[b.labels[i]]++;
         for (int i = 0; i < b.n; i++)
             evaluate_tally_image(t, s->loss, logits + (size_t)i * classes, classes, b.labels[i]);
         status = predictions_add(predictions, &b, logits, classes, e);
@@ -291,37 +264,19 @@ static int evaluate_check_finite(const struct run *r, const struct tally *sum, i
                      (long long)step, (long long)sum->not_finite, (long long)sum->images);
 }
 
-/* What becomes of the predictions of single images */
-enum { WITH_CELLS = 1, WITH_FILE = 2 };
-
-/* Collective */
-static int evaluate_keep_predictions(struct run *r, struct predictions *p, int64_t step, int with,
-                                     double *calibration_error, struct error *e)
-{
-    int status = predictions_gather(p, r, e);
-
-    if (!status)
-        *calibration_error = predictions_calibration_error(p);
-    if (!status && (with & WITH_CELLS))
-        status = run_agree(r, predictions_report(p, r, step, e), e);
-    return !status && (with & WITH_FILE) ? predictions_write(p, r, e) : status;
-}
-
 static int evaluate_weights(struct run *r, int64_t step, int with, struct evaluation *out,
                             bool *stopped, struct error *e)
 {
     struct loader *loader = NULL;
     struct predictions *file = NULL;
     struct tally mine = {0}, sum = {0};
-    bool counts = r->eval_data && !r->counted_labels;
-    double *labels = counts ? xcalloc((size_t)r->spec->model.classes, sizeof *labels) : NULL;
     double start = clock_monotonic(), span = trace_begin(), calibration_error = NAN;
 
     int status = evaluate_open_loader(r, &loader, e);
     if (with)
         file = predictions_create(r);
     if (!status)
-        status = evaluate_batches(r, loader, step, file, &mine, labels, e);
+        status = evaluate_batches(r, loader, step, file, &mine, e);
     loader_destroy(loader);
     trace_end(span, "phase", "evaluation", 0);
     *stopped = run_stop_requested();
@@ -333,11 +288,8 @@ static int evaluate_weights(struct run *r, int64_t step, int with, struct evalua
         ended = clock_monotonic();                        /* excludes writing files */
         status = evaluate_check_finite(r, &sum, step, e); /* same numbers on every rank */
         if (!status && with)
-            status = evaluate_keep_predictions(r, file, step, with, &calibration_error, e);
-        if (!status && labels)
-            status = evaluate_report_missing_classes(r, step, labels, e);
+            status = predictions_finish(file, r, step, with, &calibration_error, e);
     }
-    free(labels);
     predictions_destroy(file);
     if (status || *stopped)
         return status;
@@ -384,7 +336,7 @@ int evaluate(struct run *r, int64_t step, double epoch, bool predictions, struct
     evaluate_begin(r);
     rank_statistics_average(r, step);
     bool averages = ema_has_begun(r->ema);
-    int with = WITH_CELLS | (predictions ? WITH_FILE : 0);
+    int with = PREDICTIONS_CELLS | (predictions ? PREDICTIONS_FILE : 0);
     int status = evaluate_weights(r, step, averages ? 0 : with, out, stopped, e);
     if (!status && !*stopped && averages) {
         struct evaluation raw = *out;
@@ -415,7 +367,7 @@ int evaluate_again(struct run *r, int64_t step, bool *stopped, struct error *e)
         ema_gather(r);
         ema_swap(r);
     }
-    int status = evaluate_weights(r, step, WITH_FILE, &same, stopped, e);
+    int status = evaluate_weights(r, step, PREDICTIONS_FILE, &same, stopped, e);
     if (averages)
         ema_swap(r);
     return status;

@@ -1,4 +1,3 @@
-#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,8 +8,6 @@
 #include "client/views/print.h"
 #include "client/views/table.h"
 #include "common/json.h"
-
-#define ROWS_DEFAULT "20"
 
 /* "3", or "3 shirt" where the names are known */
 static const char *confusion_class(const json_t *answer, const json_t *row, const char *key,
@@ -26,28 +23,25 @@ static const char *confusion_class(const json_t *answer, const json_t *row, cons
 
 static void confusion_print(const json_t *answer)
 {
-    long long images = json_get_integer(answer, "images", 0);
-    long long right = json_get_integer(answer, "right", 0);
+    double images = json_get_number(answer, "images", 0),
+           right = json_get_number(answer, "right", 0);
     double gap = json_get_number(answer, "calibration_error", NAN);
     char text[256];
     const json_t *row;
     size_t i;
 
-    printf("step %lld: %lld of %lld images right (%.2f %%)", json_get_integer(answer, "step", 0),
-           right, images, images ? 100.0 * (double)right / (double)images : 0.0);
+    printf("step %lld: %.0f of %.0f images right (%.2f %%)", json_get_integer(answer, "step", 0),
+           right, images, 100 * right / images);
     printf(isnan(gap) ? "\n\n" : ", calibration error %.2f %%\n\n", 100 * gap);
-    struct libscols_table *table = table_create(1, "WORST CLASSES~,IMAGES>,RIGHT>,TOP-1>");
+    struct libscols_table *table = table_create(1, "WORST CLASSES~,IMAGES>,TOP-1>");
     json_array_foreach (json_object_get(answer, "classes"), i, row) {
         struct libscols_line *line = table_line(table);
-        long long of = json_get_integer(row, "images", 0), hits = json_get_integer(row, "right", 0);
+        double of = json_get_number(row, "images", 1);
         table_set(line, 0, confusion_class(answer, row, "label", text));
-        table_setf(line, 1, "%lld", of);
-        table_setf(line, 2, "%lld", hits);
-        table_setf(line, 3, "%.1f %%", of ? 100.0 * (double)hits / (double)of : 0.0);
+        table_setf(line, 1, "%.0f", of);
+        table_setf(line, 2, "%.1f %%", 100 * json_get_number(row, "right", 0) / of);
     }
     table_finish(table);
-    if (images == right)
-        return;
     putchar('\n');
     table = table_create(1, "CLASS~,TAKEN FOR~,IMAGES>");
     json_array_foreach (json_object_get(answer, "mistakes"), i, row) {
@@ -61,25 +55,21 @@ static void confusion_print(const json_t *answer)
 
 static int cmd_confusion(const struct cmd_args *args)
 {
-    const char *step = cmd_value(args, "step"), *rows = cmd_value(args, "limit");
-    bool csv = cmd_flag(args, "csv");
-    char path[160], at[32] = "";
-    long id, number;
+    static const char *const options[] = {"step", "limit"};
+    char base[96];
     struct error e;
+    long id;
 
-    if (csv && client.json)
-        return cmd_usage(args->cmd, "--csv and --json exclude each other");
-    if ((step && cmd_number(step, "step", 0, LONG_MAX, &number, &e) < 0) ||
-        (rows && cmd_number(rows, "limit", 1, 100000, &number, &e) < 0) ||
-        cmd_job_id(args->operands[0], &id, &e) < 0)
+    if (cmd_job_id(args->operands[0], &id, &e) < 0)
         return cmd_fail(&e);
-    if (step)
-        snprintf(at, sizeof at, "&step=%.20s", step);
-    snprintf(path, sizeof path, "/v1/jobs/%ld/confusion?format=%s&limit=%.8s%s", id,
-             csv ? "csv" : "json", rows ? rows : ROWS_DEFAULT, at);
-    if (!csv)
-        return cmd_show_path(path, confusion_print);
-    return api_get_file(path, "text/csv; charset=utf-8", stdout, &e) < 0 ? cmd_fail(&e) : 0;
+    snprintf(base, sizeof base, "/v1/jobs/%ld/confusion%s", id,
+             cmd_flag(args, "csv") ? "?format=csv" : "");
+    char *path = cmd_query(args, base, options, 2);
+    int code = !cmd_flag(args, "csv") ? cmd_show_path(path, confusion_print)
+               : api_get_file(path, "text/csv; charset=utf-8", stdout, &e) < 0 ? cmd_fail(&e)
+                                                                               : 0;
+    free(path);
+    return code;
 }
 
 /* clang-format off */
@@ -89,7 +79,7 @@ const struct cmd cmd_confusion_entry = {
     .run = cmd_confusion, .completion = "job", .operands = {1, 1},
     .options = {
         OPTION("step", 0, "STEP", "the evaluation after this step (default: the newest)", NULL),
-        OPTION("limit", 0, "N", "at most N classes and N mistakes (" ROWS_DEFAULT ")", NULL),
+        OPTION("limit", 0, "N", "at most N classes and N mistakes (20)", NULL),
         OPTION("csv", 0, NULL, "print the whole confusion matrix as comma-separated values", NULL),
     },
 };

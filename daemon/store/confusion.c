@@ -47,18 +47,14 @@ int store_confusion_step(struct store *s, int64_t job_id, int64_t *step, struct 
         *step = found;
         return status;
     }
-    if (wanted < 0)
-        return error_set(e, ERR_NOT_FOUND,
-                         "job %lld has no confusion matrix: it has not been evaluated yet, or by "
-                         "an older version",
-                         (long long)job_id);
     return error_set(e, ERR_NOT_FOUND,
-                     "job %lld has no confusion matrix of step %lld; its evaluations are in "
-                     "/v1/jobs/%lld/evals",
-                     (long long)job_id, (long long)wanted, (long long)job_id);
+                     "job %lld has no confusion matrix%s: it was not evaluated%s, or by an older "
+                     "version",
+                     (long long)job_id, wanted < 0 ? "" : " of this step",
+                     wanted < 0 ? " yet" : " there");
 }
 
-/* Names are quoted as by predictions_print_name in worker/save/predictions.c. */
+/* Names are quoted as by text_print_csv. */
 #define AS_CSV                                                                                     \
     "with name(at, text) as materialized (select key, '\"' || iif(ltrim(value, '''') glob "        \
     "'[-=+@' || char(9, 13) || ']*', '''', '') || replace(value, '\"', '\"\"') || '\"' "           \

@@ -1,5 +1,5 @@
-/* Confusion matrices of evaluations: how many images of a class (label) were taken for each class
- * (predicted). Only cells with images are stored. */
+/* Confusion matrices of evaluations: how many images of each class (label) were taken for each
+ * (predicted); only cells with images. */
 #pragma once
 
 #include <jansson.h>
@@ -10,9 +10,8 @@
 
 struct sql;
 
-/* Stores the cells of a `confusion` event, in the caller's transaction. The first event of an
- * evaluation replaces the cells of an earlier one of the same step. Cells that are not [label,
- * predicted, images, [image, ...]] are left out. */
+/* Stores the cells of a `confusion` event, but invalid ones, in the caller's transaction. The first
+ * event of an evaluation replaces the cells of its step. */
 int confusion_store(struct sql *c, int64_t job_id, const json_t *body, struct error *e);
 
 /* *step: 0 or more; negative: becomes that of the newest evaluation. ERR_NOT_FOUND if the job or

@@ -1,6 +1,7 @@
 #include "daemon/store/metric.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/json.h"
@@ -284,29 +285,24 @@ int store_metric_ends_since(struct store *s, int64_t job_id, double t,
     return found < 0 ? found : 0;
 }
 
-static json_t *metric_number_or_null(sqlite3_stmt *row, int column)
-{
-    return sqlite3_column_type(row, column) == SQLITE_NULL
-               ? json_null()
-               : json_number(sqlite3_column_double(row, column));
-}
-
-static json_t *metric_read_eval(sqlite3_stmt *row)
-{
-    return json_pack(
-        "{s:I, s:o, s:o, s:o, s:o, s:o, s:I, s:o}", "step",
-        (json_int_t)sqlite3_column_int64(row, 0), "epoch", metric_number_or_null(row, 1), "top1",
-        metric_number_or_null(row, 2), "top5", metric_number_or_null(row, 3), "loss",
-        metric_number_or_null(row, 4), "calibration_error", metric_number_or_null(row, 7), "images",
-        (json_int_t)sqlite3_column_int64(row, 5), "t", json_number(sqlite3_column_double(row, 6)));
-}
-
+/* With ema, only the events have the accuracy of the weights without averaging. */
 int store_eval_list(struct store *s, int64_t job_id, json_t **evals, struct error *e)
 {
-    return once_json(s, metric_read_eval, evals, e,
-                     "select step, epoch, top1, top5, loss, images, t, calibration_error from eval "
-                     "where job_id = ? order by step",
-                     "i", job_id);
+    char *text = NULL;
+    int status = once_get(
+        s, e,
+        "select json_group_array(json_patch(json_object('step', step, 'epoch', epoch, 'top1', "
+        "top1, 'top5', top5, 'loss', loss, 'calibration_error', calibration_error, 'images', "
+        "images, 't', t), json_object('raw_top1', body ->> 'raw_top1', 'raw_top5', "
+        "body ->> 'raw_top5', 'raw_loss', body ->> 'raw_loss'))) from (select eval.*, body from "
+        "eval left join (select max(id), cast(body ->> 'step' as integer) as at, body from "
+        "job_event where "
+        "job_id = ?1 and type = 'eval' group by at) on at = step where job_id = ?1 order by step)",
+        "i:s", job_id, &text);
+
+    *evals = status ? NULL : json_loads(text, 0, NULL);
+    free(text);
+    return status;
 }
 
 int store_jobs_trained_since(struct store *s, double since, int64_t max, struct store_trained *jobs,

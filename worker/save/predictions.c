@@ -8,6 +8,7 @@
 #include "common/buffer.h"
 #include "common/run/stall_report.h"
 #include "common/system/file.h"
+#include "common/text.h"
 #include "common/xalloc.h"
 #include "worker/watch/stall.h"
 
@@ -85,22 +86,6 @@ static int predictions_by_index(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Quotes the name as in RFC 4180. To keep a spreadsheet from reading a name as a formula, prefixes
- * it with an apostrophe, also if it already has apostrophes before such a character; removing one
- * always restores the name. */
-static void predictions_print_name(FILE *out, const char *name)
-{
-    const char *first = name + strspn(name, "'");
-
-    fputs(*first && strchr("=+-@\t\r", *first) ? "\"'" : "\"", out);
-    for (; *name; name++) {
-        if (*name == '"')
-            fputc('"', out);
-        fputc(*name, out);
-    }
-    fputc('"', out);
-}
-
 /* The name in a class folder is its path; in a shard the record has to be read. */
 static void predictions_name(struct predictions *p, int64_t index, char name[NAME_BYTES])
 {
@@ -135,7 +120,7 @@ static int predictions_write_csv(struct predictions *p, const char *path, struct
     for (size_t i = 0; i < p->count; i++) {
         char name[NAME_BYTES];
         predictions_name(p, p->items[i].index, name);
-        predictions_print_name(out, name);
+        text_print_csv(out, name);
         fprintf(out, ",%d,%d,%.6g\n", p->items[i].label, p->items[i].top1, p->items[i].p);
         stall_progress_add(1);
     }
@@ -145,7 +130,7 @@ static int predictions_write_csv(struct predictions *p, const char *path, struct
     return status;
 }
 
-int predictions_gather(struct predictions *p, struct run *r, struct error *e)
+static int predictions_gather(struct predictions *p, struct run *r, struct error *e)
 {
     void *all;
     size_t bytes;
@@ -159,10 +144,10 @@ int predictions_gather(struct predictions *p, struct run *r, struct error *e)
         p->count = bytes / sizeof *p->items;
         qsort(p->items, p->count, sizeof *p->items, predictions_by_index);
     }
-    return run_agree(r, status, e);
+    return status;
 }
 
-double predictions_calibration_error(const struct predictions *p)
+static double predictions_calibration_error(const struct predictions *p)
 {
     double gaps[CALIBRATION_BINS] = {0}, images = 0, sum = 0;
 
@@ -201,15 +186,34 @@ static json_t *predictions_take_cell(const struct predictions *p, size_t *first)
     return json_pack("[i,i,I,o]", of->label, of->top1, (json_int_t)(one - of), examples);
 }
 
-int predictions_report(struct predictions *p, struct run *r, int64_t step, struct error *e)
+/* Warns once that accuracies are those of fewer classes. The predictions must be by cell. */
+static int predictions_warn_of_missing(const struct predictions *p, struct run *r, int64_t step,
+                                       struct error *e)
+{
+    int classes = (int)r->spec->model.classes, seen = 0, first = 0, before = -1;
+    char message[160];
+
+    for (size_t i = 0; i < p->count; before = p->items[i++].label) {
+        seen += p->items[i].label > before;
+        first += p->items[i].label == first;
+    }
+    bool told = r->counted_labels || !p->data || seen == 0 || seen == classes;
+    r->counted_labels = true; /* with none at all, loader_judge_bad reports the error */
+    snprintf(message, sizeof message,
+             "data.eval has no images of %d of the %d classes, the first of them is %d: accuracies "
+             "are those of the other classes",
+             classes - seen, classes, first);
+    return told ? 0 : run_warn(r, step, message, e);
+}
+
+static int predictions_report(struct predictions *p, struct run *r, int64_t step, struct error *e)
 {
     int64_t cells = 0;
     size_t at = 0;
-    int status = 0;
+    int status;
 
-    if (r->rank != 0)
-        return 0;
     qsort(p->items, p->count, sizeof *p->items, predictions_by_cell);
+    status = predictions_warn_of_missing(p, r, step, e);
     while (at < p->count && p->items[at].label < 0)
         at++;
     while (!status && at < p->count) {
@@ -228,16 +232,21 @@ int predictions_report(struct predictions *p, struct run *r, int64_t step, struc
     return status;
 }
 
-int predictions_write(struct predictions *p, struct run *r, struct error *e)
+int predictions_finish(struct predictions *p, struct run *r, int64_t step, int with,
+                       double *calibration_error, struct error *e)
 {
     char path[PATH_MAX];
-    int status = 0;
+    int status = predictions_gather(p, r, e);
 
+    if (status || r->rank != 0)
+        return run_agree(r, status, e);
     file_path(path, NULL, "%s/predictions.csv", r->attempt_dir);
-    if (r->rank == 0) {
-        stall_doing(r->stall, STALL_FILES);
+    *calibration_error = predictions_calibration_error(p);
+    if (with & PREDICTIONS_CELLS)
+        status = predictions_report(p, r, step, e);
+    stall_doing(r->stall, STALL_FILES);
+    if (!status && (with & PREDICTIONS_FILE))
         status = predictions_write_csv(p, path, e);
-        stall_doing(r->stall, STALL_COMPUTE);
-    }
+    stall_doing(r->stall, STALL_COMPUTE);
     return run_agree(r, status, e);
 }

@@ -15,18 +15,13 @@ void predictions_destroy(struct predictions *p); /* accepts NULL */
 int predictions_add(struct predictions *p, const struct loader_batch *batch, const float *logits,
                     int classes, struct error *e);
 
-/* Gathers the predictions of all ranks on rank 0. Collective. */
-int predictions_gather(struct predictions *p, struct run *r, struct error *e);
-
-/* Rank 0 writes predictions.csv. Collective. */
-int predictions_write(struct predictions *p, struct run *r, struct error *e);
-
-/* Rank 0 writes `confusion` events: the number of images of each class and predicted class that
- * occur together, and the first images of each mistake by their position in the data set. */
-int predictions_report(struct predictions *p, struct run *r, int64_t step, struct error *e);
-
-/* Expected calibration error of the gathered predictions: the mean distance between the probability
- * of the predicted class and the share of right predictions, in 15 bins of equal width, (i/15,
- * (i+1)/15], weighted by their images. Guo et al., arXiv:1706.04599, section 2. The probability is
- * the softmax's, also for bce. Images that did not decode do not count; NAN without others. */
-double predictions_calibration_error(const struct predictions *p);
+/* Gathers the predictions of all ranks; rank 0 writes predictions.csv with PREDICTIONS_FILE, and
+ * `confusion` events, and once a warning if data.eval lacks classes, with PREDICTIONS_CELLS. It
+ * also gets the expected calibration error: the mean distance between the probability of the
+ * predicted class and the share of right predictions, in 15 bins of equal width, (i/15, (i+1)/15],
+ * weighted by their images (Guo et al., arXiv:1706.04599, section 2). The probability is the
+ * softmax's, also for bce; images that did not decode do not count; NAN without others. Collective.
+ */
+enum { PREDICTIONS_CELLS = 1, PREDICTIONS_FILE = 2 };
+int predictions_finish(struct predictions *p, struct run *r, int64_t step, int with,
+                       double *calibration_error, struct error *e);

@@ -21,7 +21,7 @@
 struct evaluation {
     double top1, top5;        /* fractions of all images */
     double loss;              /* mean, without label smoothing */
-    double calibration_error; /* rank 0; see predictions_calibration_error; not stored */
+    double calibration_error; /* rank 0; see predictions_finish; not stored */
     int64_t images;           /* including those that could not be decoded, which count as wrong */
     double seconds;
     double ended; /* monotonic clock; neither this nor `seconds` is stored */

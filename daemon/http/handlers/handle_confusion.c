@@ -8,8 +8,6 @@
 #include "daemon/store/confusion.h"
 #include "daemon/store/job_row.h"
 
-#define LIMIT_DEFAULT   1000
-#define LIMIT_MAX       100000
 #define IMAGE_BYTES_MAX ((size_t)32 << 20) /* of an answer that shows an image on a page */
 
 /* Gets the job, and the step of the request or the newest one. */
@@ -38,10 +36,9 @@ static json_t *confusion_names(const struct store_job *job)
     job_classes_compare(spec, (struct dataset_part){0, 1}, NULL, false, &classes, &key, &ignored);
     json_t *names = json_incref(classes.eval.list ? classes.eval.list : classes.train.list);
     job_classes_clear(&classes);
-    if (json_array_size(names) == (size_t)spec->model.classes)
-        return names;
-    json_decref(names);
-    return NULL;
+    if (json_array_size(names) != (size_t)spec->model.classes)
+        names = (json_decref(names), NULL);
+    return names;
 }
 
 int handle_confusion(const struct request *q, struct reply *r, struct error *e)
@@ -50,8 +47,7 @@ int handle_confusion(const struct request *q, struct reply *r, struct error *e)
     int64_t step, limit;
     bool csv;
 
-    if (request_query_csv(q, &csv, e) ||
-        request_query_int(q, "limit", 1, LIMIT_MAX, LIMIT_DEFAULT, &limit, e) ||
+    if (request_query_csv(q, &csv, e) || request_query_int(q, "limit", 1, 100000, 20, &limit, e) ||
         confusion_find(q, &job, &step, e))
         return -(int)e->code;
     json_t *names = confusion_names(&job);
@@ -72,28 +68,23 @@ int handle_confusion(const struct request *q, struct reply *r, struct error *e)
 static int confusion_read_image(const struct job_spec *spec, int64_t expected, int64_t number,
                                 int64_t label, struct reply *r, struct error *e)
 {
-    struct dataset *data;
+    struct dataset *data = NULL;
     struct dataset_image image = {0};
-    int status;
 
     if (!spec->data.eval || job_spec_is_synthetic(spec->data.eval))
         return error_set(e, ERR_NOT_FOUND, "the images of data.eval are random: none is stored");
-    if (dataset_open(spec->data.eval, DATASET_EVAL, &data, e))
-        return -(int)e->code;
-    if (dataset_images(data) != expected || number >= expected)
-        status = error_set(e, ERR_CONFLICT,
-                           "%s now has %lld images, not the %lld of the evaluation, so it is "
-                           "unknown which one was meant",
-                           spec->data.eval, (long long)dataset_images(data), (long long)expected);
-    else
+    int status = dataset_open(spec->data.eval, DATASET_EVAL, &data, e);
+    bool same = !status && dataset_images(data) == expected && number < expected;
+    if (same)
         status = dataset_read(data, number, &image, e);
-    if (!status && image.label != label)
-        status = error_set(e, ERR_CONFLICT, "%s has changed: this image now is of class %d",
-                           spec->data.eval, image.label);
+    if (!status && (!same || image.label != label))
+        status = error_set(e, ERR_CONFLICT,
+                           "%s has changed since the evaluation, so it is unknown which image was "
+                           "meant",
+                           spec->data.eval);
     else if (!status && image.jpeg_bytes > IMAGE_BYTES_MAX)
-        status =
-            error_set(e, ERR_TOO_LARGE, "the image has %zu bytes, more than the %zu that are sent",
-                      image.jpeg_bytes, IMAGE_BYTES_MAX);
+        status = error_set(e, ERR_TOO_LARGE, "the image has %zu bytes, more than are sent",
+                           image.jpeg_bytes);
     else if (!status)
         status =
             reply_text(r, 200, image.jpeg_bytes && *image.jpeg == 0x89 ? "image/png" : "image/jpeg",

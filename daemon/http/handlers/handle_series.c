@@ -6,7 +6,6 @@
 #include "common/run/attempt.h"
 #include "daemon/http/handlers/series.h"
 #include "daemon/http/routes.h"
-#include "daemon/store/event.h"
 
 static int series_read_images(const struct request *q, struct images_by_step *seen, struct error *e)
 {
@@ -134,42 +133,6 @@ int handle_metrics(const struct request *q, struct reply *r, struct error *e)
     return status;
 }
 
-/* Returns NULL if there is none. */
-static json_t *series_eval_of_step(const json_t *evals, json_int_t step)
-{
-    size_t from = 0, to = json_array_size(evals);
-
-    while (from < to) {
-        size_t middle = from + (to - from) / 2;
-        if (json_get_integer(json_array_get(evals, middle), "step", 0) < step)
-            from = middle + 1;
-        else
-            to = middle;
-    }
-    json_t *one = json_array_get(evals, from);
-    return json_get_integer(one, "step", -1) == step ? one : NULL;
-}
-
-/* For runs with EMA, adds the evaluation of the weights without averaging. */
-static int series_evals_add_raw(const struct request *q, json_t *evals, struct error *e)
-{
-    static const char *const raw[] = {"raw_top1", "raw_top5", "raw_loss"};
-    const struct store_event_range range = {.job_id = q->id, .types = "eval"};
-    json_t *events, *event, *one;
-    size_t i, k;
-
-    if (store_event_list(q->app->store, &range, &events, e))
-        return -(int)e->code;
-    json_array_foreach (events, i, event) {
-        one = series_eval_of_step(evals, json_get_integer(event, "step", -1));
-        for (k = 0; one && k < sizeof raw / sizeof raw[0]; k++)
-            if (json_object_get(event, raw[k]))
-                json_object_set(one, raw[k], json_object_get(event, raw[k]));
-    }
-    json_decref(events);
-    return 0;
-}
-
 int handle_evals(const struct request *q, struct reply *r, struct error *e)
 {
     struct images_by_step seen;
@@ -187,9 +150,5 @@ int handle_evals(const struct request *q, struct reply *r, struct error *e)
         json_object_set_new(one, "images_seen", json_integer_or_null(images >= 0, images));
     }
     images_by_step_clear(&seen);
-    if (series_evals_add_raw(q, evals, e)) {
-        json_decref(evals);
-        return -(int)e->code;
-    }
     return reply_json(r, 200, json_pack("{s:I, s:o}", "job", (json_int_t)q->id, "evals", evals), e);
 }
