@@ -14,7 +14,7 @@ const BASIC = { "/data/train": "A folder of TFRecord shards, or of a folder of i
 
 // Labels of keys whose last word is not descriptive.
 const LABELS = {
-  "reproduces": "Reproduces job", "after": "After jobs", "model.arch": "Network", "model.width": "Width factor", "model.stem": "First layers", "model.init": "Initial weights", "model.freeze": "Frozen parts", "model.bn_decay": "Batch norm decay",
+  "reproduces": "Reproduces job", "after": "After jobs", "continues": "Continues job", "stop_at": "Part of the steps", "model.arch": "Network", "model.width": "Width factor", "model.stem": "First layers", "model.init": "Initial weights", "model.freeze": "Frozen parts", "model.bn_decay": "Batch norm decay",
   "model.blur_pool": "Low-pass filters (BlurPool)", "model.bn_init": "Initial batch norm weights", "model.zero_init_residual": "Zero-initialise residual blocks", "model.winograd": "Winograd convolutions", "model.gemm": "Matrix products", "data.train": "Training data", "data.eval": "Evaluation data",
   "data.train_images": "Training images", "data.eval_images": "Evaluation images", "data.preprocess": "Preprocessing", "data.augment": "Augmentation", "data.random_crop": "Random crops",
   "data.random_flip": "Mirrored images", "data.flip": "Choice of mirrored images", "data.locality": "Location of the data", "data.mixup": "MixUp", "cluster.bind": "Binding to cores", "cluster.smt": "Use hardware threads",

@@ -47,6 +47,7 @@ function about(job) {
     ["Imported", job.imported_from && `job ${job.imported_from.job} of another daemon${job.imported_from.submitted_by ? `, submitted there by ${job.imported_from.submitted_by}` : ""}, ${f.date(job.imported_from.imported_at)}`],
     ["Reproduces", spec.reproduces && `job ${spec.reproduces}`],
     ["After", spec.after?.length > 0 && !job.imported_from && h("span", {}, ...listed(spec.after))],
+    ["Continues", spec.continues && !job.imported_from && h("span", {}, ...listed([spec.continues]))],
     ["Priority", job.priority !== 0 && `${job.priority}`],
     ["Started", job.started_at && f.date(job.started_at)],
     ["Finished", job.finished_at && f.date(job.finished_at)],
