@@ -171,8 +171,9 @@ trial 2 plateau '.lr = {"base": 0.05, "warmup_epochs": 0, "scaling": "none", "de
 rates='select(.type == "step" and .step > 4) | .lr'
 is "$(jq -c "$rates" "$work/plateau/attempt-1/events.jsonl" | sort -u | wc -l)" 2 "the rate of a plateau falls from step to step"
 monitored() {
-    jq -cS .monitor "$1/checkpoints/step-00000006/state.json"
+    jq -c .monitor "$1/checkpoints/step-00000006/state.json"
 }
+like "$(monitored "$work/plateau")" '"best":\[[0-9]+,[0-9]+\]' "and the best two are known"
 for moment in "at_step 3" "writes_checkpoint 4" "after_checkpoint 2 0.0$((RANDOM % 10))"; do
     # shellcheck disable=SC2086
     survives "a plateau and the best checkpoints, $moment" "$work/plateau.json" 2 "$work/plateau" $moment
