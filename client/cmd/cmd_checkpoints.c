@@ -80,8 +80,10 @@ static int checkpoints_get(const struct cmd_args *args, long id, const json_t *l
 
     if (checkpoints_find_step(cmd_value(args, "get"), list, id, &step, e))
         return -(int)e->code;
-    snprintf(path, sizeof path, "/v1/jobs/%ld/checkpoints/%ld", id, step);
-    snprintf(name, sizeof name, "job-%ld-step-%ld.safetensors", id, step);
+    bool onnx = cmd_flag(args, "onnx");
+    snprintf(path, sizeof path, "/v1/jobs/%ld/checkpoints/%ld%s", id, step,
+             onnx ? "?format=onnx" : "");
+    snprintf(name, sizeof name, "job-%ld-step-%ld.%s", id, step, onnx ? "onnx" : "safetensors");
     if (file && strcmp(file, "-") == 0)
         return api_get_file(path, WEIGHTS_TYPE, stdout, e);
     if (api_download(path, WEIGHTS_TYPE, file ? file : name, &bytes, e))
@@ -89,8 +91,8 @@ static int checkpoints_get(const struct cmd_args *args, long id, const json_t *l
     if (client.json)
         print_file(file ? file : name, bytes);
     else
-        printf("%s: %s, weights of job %ld after step %ld\n", file ? file : name,
-               format_size(size, sizeof size, bytes), id, step);
+        printf("%s: %s, %s of job %ld after step %ld\n", file ? file : name,
+               format_size(size, sizeof size, bytes), onnx ? "ONNX model" : "weights", id, step);
     return 0;
 }
 
@@ -106,6 +108,8 @@ static int cmd_checkpoints(const struct cmd_args *args)
             return cmd_usage(args->cmd, "--output FILE requires --get STEP");
         client.json = true;
     }
+    if (cmd_flag(args, "onnx") && !cmd_flag(args, "get"))
+        return cmd_usage(args->cmd, "--onnx requires --get STEP");
     if (cmd_job_id(args->operands[0], &id, &e) < 0)
         return cmd_fail(&e);
     if (api_call("GET", &answer, &e, "/v1/jobs/%ld/checkpoints", id))
@@ -125,11 +129,12 @@ static int cmd_checkpoints(const struct cmd_args *args)
 
 /* clang-format off */
 const struct cmd cmd_checkpoints_entry = {
-    .name = "checkpoints", .synopsis = "[--get STEP|newest|best [--output FILE]] ID",
+    .name = "checkpoints", .synopsis = "[--get STEP|newest|best [--onnx] [--output FILE]] ID",
     .help = "list a job's checkpoints, or download the weights of one", .example = "trainctl checkpoints --get best --output weights.safetensors 7",
     .run = cmd_checkpoints, .completion = "job", .operands = {1, 1},
     .options = {
         OPTION("get", 0, "STEP", "download the weights of this step, the newest, or the best (checkpoint.keep_best)", "newest|best|"),
+        OPTION("onnx", 0, NULL, "download an ONNX model of the network with these weights, the averaged ones if there are some", NULL),
         OPTION("output", 'o', "FILE", "output file; - is standard output (job-ID-step-STEP.safetensors)", "file"),
     },
 };

@@ -135,8 +135,8 @@ export function checkpointsCard(id) {
       const num = (words) => h("td", { class: "num" }, words);
       card.fill(checkpoints.map((c) => h("tr", {}, num(f.count(c.step)), num(c.epoch == null ? f.none : c.epoch.toFixed(2)), num(`${f.percent(c.top1)}${c.best === 1 ? " (best)" : c.best ? ` (best ${c.best})` : ""}`),
         h("td", {}, f.date(c.written)), num(f.size(c.bytes)),
-        h("td", {}, c.complete ? fileLink("download", `/v1/jobs/${id}/checkpoints/${c.step}`, `job-${id}-step-${c.step}.safetensors`,
-          { "aria-label": `download the weights of step ${c.step}` }) : "incomplete"))));
+        h("td", {}, ...(c.complete ? [["download", "", "safetensors", "weights"], ["ONNX", "?format=onnx", "onnx", "ONNX model"]].flatMap(([words, query, suffix, what], k) =>
+          [k ? " " : "", fileLink(words, `/v1/jobs/${id}/checkpoints/${c.step}${query}`, `job-${id}-step-${c.step}.${suffix}`, { "aria-label": `download the ${what} of step ${c.step}` })]) : ["incomplete"])))));
     },
   };
 }

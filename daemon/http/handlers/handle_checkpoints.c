@@ -9,9 +9,13 @@
 #include <unistd.h>
 
 #include "common/digest.h"
+#include "common/job/job_options.h"
 #include "common/json.h"
+#include "common/net/arch.h"
 #include "common/run/checkpoints.h"
 #include "common/run/safetensors.h"
+#include "common/xalloc.h"
+#include "daemon/export/onnx.h"
 #include "daemon/http/handlers/handle_run_file.h"
 #include "daemon/http/routes.h"
 #include "daemon/job/run_dir.h"
@@ -265,24 +269,27 @@ static int checkpoints_no_such_step(const struct request *q, const struct store_
                      steps);
 }
 
-/* Opens the weights. The digest is the entity tag; damaged files are rejected. */
-static int checkpoints_open_model(const struct request *q, struct store_job *job, int *fd,
-                                  char tag[DIGEST_BYTES + 2], struct error *e)
+/* Opens the weights, or, if average is true and there are some, the averaged weights. The digest is
+ * the entity tag; damaged files are rejected. */
+static int checkpoints_open_model(const struct request *q, struct store_job *job, bool average,
+                                  int *fd, char tag[DIGEST_BYTES + 2], struct error *e)
 {
-    const char *text = strrchr(q->path, '/') + 1;
+    const char *text = strrchr(q->path, '/') + 1, *name = CHECKPOINT_MODEL;
     size_t digits = strspn(text, "0123456789");
 
     if (text[digits] || digits == 0)
         return error_set(e, ERR_USAGE, "the step in %s must be a whole number", q->path);
     int64_t step = digits <= 18 ? strtoll(text, NULL, 10) : -1;
-    *fd = checkpoint_open(job->run_dir, step, CHECKPOINT_MODEL);
-    if (*fd < 0)
-        return checkpoints_no_such_step(q, job, text, e);
     struct stat unused;
     json_t *state = checkpoint_read_state(job->run_dir, step, &unused);
     int status = 0;
-    if (checkpoints_is_as_written(state, CHECKPOINT_MODEL, *fd)) {
-        snprintf(tag, DIGEST_BYTES + 2, "\"%s\"", checkpoints_digest_in(state, CHECKPOINT_MODEL));
+    if (average && checkpoints_digest_in(state, CHECKPOINT_EMA))
+        name = CHECKPOINT_EMA;
+    *fd = checkpoint_open(job->run_dir, step, name);
+    if (*fd < 0) {
+        status = checkpoints_no_such_step(q, job, text, e);
+    } else if (checkpoints_is_as_written(state, name, *fd)) {
+        snprintf(tag, DIGEST_BYTES + 2, "\"%s\"", checkpoints_digest_in(state, name));
     } else {
         close(*fd);
         status = error_set(
@@ -370,21 +377,79 @@ static int checkpoints_send_model(const struct request *q, struct reply *r, int 
     return 0;
 }
 
+/* Closes weights. */
+static int checkpoints_send_onnx(const struct request *q, const struct store_job *job,
+                                 struct safetensors *weights, struct reply *r, struct error *e)
+{
+    const struct job_spec *spec = store_job_document(job, e);
+    struct arch_shape shape;
+    char size[32], resize[32], id[32];
+    struct stat st;
+    int status = spec ? 0 : -(int)e->code, fd = -1;
+
+    if (!status) {
+        shape = arch_shape_of(spec);
+        shape.image_size = (int)job_spec_eval_size(spec);
+        snprintf(size, sizeof size, "%d", shape.image_size);
+        snprintf(resize, sizeof resize, "%lld",
+                 (long long)(spec->data.preprocess == JOB_PREPROCESS_WHOLE ? shape.image_size
+                             : spec->eval.has_resize                       ? spec->eval.resize
+                                                     : lround(shape.image_size * 256.0 / 224)));
+        snprintf(id, sizeof id, "%lld", (long long)job->id);
+        fd = run_file_nameless(q, "the ONNX model", e);
+        status = fd < 0 ? fd : 0;
+    }
+    FILE *out = status ? NULL : must_alloc(fdopen(dup(fd), "w"));
+    if (out) {
+        const struct onnx_property facts[] = {
+            {"arch",                          spec->model.arch},
+            {"job",                           id              },
+            {"step",                          strrchr(q->path,  '/') + 1},
+            {"image_size",                               size                                   },
+            {"resize",                               resize    },
+            {"preprocess",
+             job_option_choice(job_option_find("/data/preprocess"),                                (size_t)spec->data.preprocess)},
+            {"pixels", onnx_pixels(spec->data.preprocess)},
+        };
+        status = onnx_write(&shape, weights, facts, sizeof facts / sizeof *facts, out, e);
+        fclose(out);
+    }
+    safetensors_close(weights);
+    if (!status && fstat(fd, &st))
+        status = error_set_errno(e, errno, "cannot read the ONNX model");
+    if (!status)
+        reply_file(r, 200, "application/octet-stream", fd, 0, (uint64_t)st.st_size);
+    else if (fd >= 0)
+        close(fd);
+    return status;
+}
+
+static const char *checkpoints_format(size_t i)
+{
+    static const char *const names[] = {"safetensors", "onnx", NULL};
+
+    return names[i];
+}
+
 int handle_checkpoint(const struct request *q, struct reply *r, struct error *e)
 {
     struct store_job job;
+    struct safetensors *weights;
     char tag[DIGEST_BYTES + 2];
+    size_t format = 0;
     int fd = -1;
 
-    if (checkpoints_get_job(q, &job, e))
+    if (request_query_word(q, "format", checkpoints_format, &format, e) ||
+        checkpoints_get_job(q, &job, e))
         return -(int)e->code;
-    int status = checkpoints_open_model(q, &job, &fd, tag, e);
-    if (status == 0) {
-        reply_header(r, "Content-Disposition",
-                     "attachment; filename=\"job-%lld-step-%s.safetensors\"", (long long)q->id,
-                     strrchr(q->path, '/') + 1);
+    int status = checkpoints_open_model(q, &job, format, &fd, tag, e);
+    if (status == 0)
+        reply_header(r, "Content-Disposition", "attachment; filename=\"job-%lld-step-%s.%s\"",
+                     (long long)q->id, strrchr(q->path, '/') + 1, checkpoints_format(format));
+    if (status == 0 && !format)
         status = checkpoints_send_model(q, r, fd, tag, e);
-    }
+    else if (status == 0 && !(status = safetensors_open_fd(fd, "the weights", &weights, e)))
+        status = checkpoints_send_onnx(q, &job, weights, r, e);
     store_job_clear(&job);
     return status;
 }

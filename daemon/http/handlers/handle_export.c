@@ -60,21 +60,6 @@ int handle_tensorboard(const struct request *q, struct reply *r, struct error *e
                        "", r, e);
 }
 
-/* Creates an unlinked file, so that nothing is left over. */
-static int export_nameless_file(const struct request *q, struct error *e)
-{
-    char path[PATH_MAX];
-
-    if (file_path(path, e, "%s/archive-XXXXXX", q->config->state))
-        return -(int)e->code;
-    int fd = mkostemp(path, O_CLOEXEC);
-    if (fd < 0)
-        return error_set_errno(e, errno, "cannot create a file for the archive in %s",
-                               q->config->state);
-    unlink(path);
-    return fd;
-}
-
 static bool export_write_event(void *context, const struct store_event_row *row)
 {
     return fprintf(context, "{\"attempt\": %lld, \"t\": %.6f, \"type\": \"%s\", \"body\": %s}\n",
@@ -85,7 +70,7 @@ static int export_add_events(const struct request *q, struct job_archive_files *
                              struct error *e)
 {
     struct store_event_range range = {.job_id = q->id};
-    int fd = export_nameless_file(q, e);
+    int fd = run_file_nameless(q, "the archive", e);
     FILE *out = fd < 0 ? NULL : fdopen(dup(fd), "w");
 
     if (fd < 0)
@@ -218,7 +203,7 @@ static int export_send_archive(const struct request *q, const struct store_job *
                                const struct job_archive_files *files, struct reply *r,
                                struct error *e)
 {
-    int fd = export_nameless_file(q, e);
+    int fd = run_file_nameless(q, "the archive", e);
     struct stat st;
 
     if (fd < 0)

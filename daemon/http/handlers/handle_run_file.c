@@ -2,14 +2,16 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/openat2.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "common/system/file.h"
 #include "common/text.h"
-#include "daemon/http/routes.h"
 #include "daemon/job/run_dir.h"
 
 static int run_file_only_file_or_folder(int fd)
@@ -21,6 +23,20 @@ static int run_file_only_file_or_folder(int fd)
     close(fd);
     errno = ELOOP;
     return -1;
+}
+
+int run_file_nameless(const struct request *q, const char *what, struct error *e)
+{
+    char path[PATH_MAX];
+
+    if (file_path(path, e, "%s/archive-XXXXXX", q->config->state))
+        return -(int)e->code;
+    int fd = mkostemp(path, O_CLOEXEC);
+    if (fd < 0)
+        return error_set_errno(e, errno, "cannot create a file for %s in %s", what,
+                               q->config->state);
+    unlink(path);
+    return fd;
 }
 
 int run_file_open(const char *run_dir, const char *name)
