@@ -206,7 +206,7 @@ exits 0 "checkpoints of a job without" checkpoints 1
 says "$out" "has no checkpoint" "checkpoints of a job without says so"
 "$trainctl" submit --wait --set checkpoint.disable=false --set steps=1 "$dir/first.json" >/dev/null 2>&1
 exits 0 "checkpoints" checkpoints 5
-like "$out" '^ *1 +0\.125 +[0-9.]+ MiB ' "checkpoints has step, epoch and size"
+like "$out" '^ *1 +0\.125 +[0-9.]+ % +[0-9.]+ MiB ' "checkpoints has step, epoch, top-1 and size"
 exits 0 "checkpoints --get" checkpoints --get newest -o "$dir/weights" 5
 cmp -s "$dir/weights" "$state/jobs/5/checkpoints/step-00000001/model.safetensors"
 report $? "checkpoints --get fetches the weights"
@@ -225,7 +225,7 @@ for command in "list" "logs 5" "--help" "help list"; do
 done
 is "$("$trainctl" list --json 2>&- | jq -c '[.jobs[].id]')" "$("$trainctl" list --json | jq -c '[.jobs[].id]')" "list without standard error"
 exits 2 "checkpoints --get of what is no step" checkpoints --get x 5
-says "$err" 'must be the step of a checkpoint, or newest, not "x"' "checkpoints --get of what is no step: says what it may be"
+says "$err" 'must be the step of a checkpoint, newest, or best, not "x"' "checkpoints --get of what is no step: says what it may be"
 exits 3 "checkpoints --get of no such step" checkpoints --get 7 -o "$dir/none" 5
 says "$err" "job 5 has no checkpoint of step 7; it has that of step 1" "checkpoints --get of no such step: the API's words, with those there are"
 is "$(ls -d "$dir"/none* 2>/dev/null)" "" "and leaves nothing behind"
