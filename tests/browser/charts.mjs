@@ -171,7 +171,7 @@ async function mistakenImages(page) {
   const classes = ["cat", "dog"];
   await page.locator(".confusion").getByRole("button", { name: `10 images of ${classes[first.label]} (${first.label}) taken for ${classes[first.predicted]} (${first.predicted}): show` }).press("Enter");
   await page.getByText("The first 8 of 10 images.").waitFor();
-  const sizes = () => page.locator(".examples img").evaluateAll((all) => all.map((one) => one.naturalWidth));
+  const sizes = () => page.locator(".mistaken img").evaluateAll((all) => all.map((one) => one.naturalWidth));
   await until("the images", async () => (await sizes()).filter(Boolean).length === 8).catch(() => {});
   same(text(await sizes()), text(Array(8).fill(32)), "mistakes: the images of one are shown");
   await accessible(page, "images of a mistake");

@@ -16,7 +16,7 @@ const images = (count) => `${f.count(count)} ${count === 1 ? "image" : "images"}
 
 // query: of the address. Returns {element, update(evals), apply(query)}
 export function confusionCard(id, query) {
-  const told = h("p", { class: "quiet", role: "status" }), place = h("div"), shown = h("div", { class: "examples", role: "group", "aria-label": "Images of a mistake", tabindex: -1 });
+  const told = h("p", { class: "quiet", role: "status" }), place = h("div"), shown = h("div", { class: "mistaken", role: "group", "aria-label": "Images of a mistake", tabindex: -1 });
   const choice = h("select", { "aria-label": "Evaluation" }), file = h("span"), details = h("details", {}, h("summary", {}, h("h2", {}, "Mistakes by class")),
     h("p", {}, choice, " ", file), told, place);
   const element = h("section", { class: "card folded", hidden: true }, details);
