@@ -154,7 +154,7 @@ static int cmd_predict_images(const struct cmd_args *args)
 /* clang-format off */
 const struct cmd cmd_predict_images_entry = {
     .name = "predict-images", .synopsis = "[--weights FILE] RUN DIR",
-    .help = "print the predicted classes of the images in a folder, without a daemon", .example = "trainctl predict-images runs/first photos >photos.csv",
+    .help = "print the predicted classes of the images in a folder, without a daemon", .example = "trainctl predict-images runs/first photos",
     .run = cmd_predict_images, .completion = "file", .operands = {2, 2},
     .options = {
         OPTION("weights", 0, "FILE", "these weights instead of the run's best or newest checkpoint", "file"),

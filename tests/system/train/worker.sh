@@ -9,7 +9,7 @@ small_job '.name = "small" | .data.eval = "\($data)/validation" | .eval = {batch
 worker 2 "$work/small.json" "$work/run"
 is $? 0 "a small job on two ranks ends well"
 events=$work/run/attempt-1/events.jsonl
-is "$(jq -r .type "$events" | uniq | tr '\n' ' ')" "run_start step eval_progress eval checkpoint run_stop " \
+is "$(jq -r .type "$events" | uniq | tr '\n' ' ')" "run_start step eval_progress confusion eval checkpoint run_stop " \
     "events come in their order"
 is "$(jq -r 'select(.type == "run_start") | .kernels' "$events")" "$("$top_builddir/tests/bin/train-worker" --version | sed 's/.*(kernels: \(.*\))/\1/')" \
     "run_start names the kernels"
