@@ -7,7 +7,6 @@
 #include "common/buffer.h"
 #include "daemon/store/audit.h"
 #include "daemon/store/event.h"
-#include "daemon/store/job_insert.h"
 #include "daemon/store/once.h"
 #include "daemon/store/sql.h"
 #include "daemon/store/usage.h"
@@ -75,6 +74,18 @@ static int change_apply(struct sql *c, int64_t id, const struct store_state_chan
         return status;
     struct store_fact fact = {.what = STORE_FACT_END, .id = id, .change = change, .t = change->now};
     return store_call_hook(c, &fact, e);
+}
+
+/* Places a job after all queued ones, even if the clock was set back. Without "indexed by" SQLite
+ * reads them all. */
+#define END_OF_QUEUE                                                                               \
+    "max(?1, coalesce((select max(queued_at) from job indexed by job_by_queue "                    \
+    "where state = 'queued'), ?1))"
+
+int store_job_to_end_of_queue(struct sql *c, int64_t id, double now, struct error *e)
+{
+    return sql_run(c, e, NULL, "update job set queued_at = " END_OF_QUEUE " where id = ?2", "di",
+                   now, id);
 }
 
 int store_waits_for(struct sql *c, int64_t id, char reason[STORE_WAITS_BYTES], struct error *e)

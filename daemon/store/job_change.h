@@ -47,5 +47,6 @@ int store_check_not_cancelled(struct sql *c, int64_t id, struct error *e);
 /* Describes which jobs a queued job waits for; "": none. */
 #define STORE_WAITS_BYTES 1100 /* 64 ids of 13 digits */
 int store_waits_for(struct sql *c, int64_t id, char reason[STORE_WAITS_BYTES], struct error *e);
+int store_job_to_end_of_queue(struct sql *c, int64_t id, double now, struct error *e);
 /* ERR_CONFLICT: the job is held. */
 int store_check_not_held(struct sql *c, int64_t id, struct error *e);

@@ -62,18 +62,6 @@ int store_job_find_key(struct store *s, const struct store_key *key, int64_t *id
     return found < 0 ? found : 0;
 }
 
-/* Places a job after all queued ones, even if the clock was set back. Without "indexed by" SQLite
- * reads them all. */
-#define END_OF_QUEUE                                                                               \
-    "max(?1, coalesce((select max(queued_at) from job indexed by job_by_queue "                    \
-    "where state = 'queued'), ?1))"
-
-int store_job_to_end_of_queue(struct sql *c, int64_t id, double now, struct error *e)
-{
-    return sql_run(c, e, NULL, "update job set queued_at = " END_OF_QUEUE " where id = ?2", "di",
-                   now, id);
-}
-
 int store_job_set_size(struct sql *c, int64_t id, const struct store_job_size *size,
                        struct error *e)
 {

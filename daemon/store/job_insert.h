@@ -71,4 +71,3 @@ int store_job_set_size(struct sql *c, int64_t id, const struct store_job_size *s
  * used with another body. what: "job" or "sweep", for the error. */
 int store_find_key(struct sql *c, const char *query, const char *what, const struct store_key *key,
                    int64_t *id, struct error *e);
-int store_job_to_end_of_queue(struct sql *c, int64_t id, double now, struct error *e);
