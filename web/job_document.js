@@ -157,17 +157,19 @@ export function writeText(value) {
 
 // ------------------------------------------------------------------ JSON text
 
+// A key without a value is none, as for JSON.stringify.
+const entriesOf = (object) => Object.entries(object).filter(([, value]) => value !== undefined);
 // Formats JSON as a person would write it: lists and small objects on one line.
 export function pretty(value, indent = "") {
   const line = oneLine(value), deeper = `${indent}  `;
   if (!value || typeof value !== "object" || (indent && !Object.values(value).some((v) => v && typeof v === "object") && line.length < 56)) return line;
-  const parts = Array.isArray(value) ? value.map((v) => deeper + pretty(v, deeper)) : Object.entries(value).map(([key, v]) => `${deeper}${JSON.stringify(key)}: ${pretty(v, deeper)}`);
+  const parts = Array.isArray(value) ? value.map((v) => deeper + pretty(v, deeper)) : entriesOf(value).map(([key, v]) => `${deeper}${JSON.stringify(key)}: ${pretty(v, deeper)}`);
   const [open, close] = Array.isArray(value) ? "[]" : "{}";
   return parts.length ? `${open}\n${parts.join(",\n")}\n${indent}${close}` : open + close;
 }
 function oneLine(value) {
   if (Array.isArray(value)) return `[${value.map(oneLine).join(", ")}]`;
-  if (plainObject(value)) return `{${Object.entries(value).map(([key, v]) => `${JSON.stringify(key)}: ${oneLine(v)}`).join(", ")}}`;
+  if (plainObject(value)) return `{${entriesOf(value).map(([key, v]) => `${JSON.stringify(key)}: ${oneLine(v)}`).join(", ")}}`;
   return JSON.stringify(value);
 }
 

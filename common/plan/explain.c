@@ -277,10 +277,10 @@ static void explain_steps(struct plan *plan, const struct job_spec *spec)
     else
         explain_step_count(plan, "train_steps", "epochs", spec->epochs, plan->train_steps, BKM);
     if (spec->stop_at < 1)
-        explain_plan_add_explanation(
-            plan, "train_steps", "round(stop_at x steps of the schedule)",
-            json_pack("{s:f, s:I}", "stop_at", spec->stop_at, "schedule", lr_run_steps(&plan->lr)),
-            json_integer(plan->train_steps), JOB, NULL);
+        explain_plan_add_explanation(plan, "train_steps", "round(stop_at x steps of the schedule)",
+                                     json_pack("{s:o, s:I}", "stop_at", json_number(spec->stop_at),
+                                               "schedule", lr_run_steps(&plan->lr)),
+                                     json_integer(plan->train_steps), JOB, NULL);
 }
 
 static void explain_sizes(struct plan *plan, const struct job_spec *spec)

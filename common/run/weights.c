@@ -294,14 +294,14 @@ static void weights_list_network(struct listing *l, const struct job_spec *spec)
 const char *weights_new_classifier(const struct job_spec *spec, const struct safetensors *file,
                                    char text[ERROR_TEXT_BYTES])
 {
-    struct arch_shape shape = arch_shape_of(spec);
     struct arch_linear linears[ARCH_LINEARS];
-    const struct arch_linear *last = &linears[arch_linears(&shape, linears) - 1];
     const struct safetensors_tensor *have[2];
     bool absent = true, other = true;
 
     if (!file || spec->mode == JOB_MODE_EVAL)
         return NULL;
+    struct arch_shape shape = arch_shape_of(spec);
+    const struct arch_linear *last = &linears[arch_linears(&shape, linears) - 1];
     for (int i = 0; i < 2; i++) {
         char name[NAME_BYTES];
         struct safetensors_tensor want = {

@@ -377,6 +377,16 @@ float *model_stats(struct model *m)
     return m->stats;
 }
 
+size_t model_first_trained(const struct model *m)
+{
+    return m->first_trained;
+}
+
+size_t model_classifier_offset(const struct model *m)
+{
+    return m->fc_weight;
+}
+
 size_t model_param_count(const struct model *m)
 {
     return m->param_count;

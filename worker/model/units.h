@@ -17,7 +17,7 @@
 #include "worker/kernels/softmax_loss.h"
 #include "worker/layers/conv.h"
 #include "worker/layers/linear.h"
-#include "worker/model/model.h"
+#include "worker/model/model_config.h"
 
 #define BATCHNORM_EPSILON 1e-5
 
@@ -85,6 +85,7 @@ struct model {
 
     struct model_tensor *tensors;
     size_t tensor_count, trainable_count;
+    size_t first_trained;  /* offset in the parameters */
     size_t frozen_tensors; /* the first of these */
     float *params, *grads, *stats;
     size_t param_count, stat_count;
@@ -172,7 +173,7 @@ static inline struct unit *block_shortcut(const struct model *m, const struct bl
 
 static inline bool model_trains_classifier_only(const struct model *m)
 {
-    return model_first_trained(m) == m->fc_weight;
+    return m->first_trained == m->fc_weight;
 }
 
 struct announcement {

@@ -85,6 +85,7 @@ void weights_lay_out(struct model *m)
     m->trainable_count = m->tensor_count;
     while (arch_is_frozen(&shape, m->tensors[m->frozen_tensors].name))
         m->frozen_tensors++;
+    m->first_trained = m->tensors[m->frozen_tensors].offset;
     for (int i = 0; i < m->unit_count; i++) {
         struct unit *u = &m->layout->units[i];
         if (!*u->bn_name)
@@ -94,16 +95,6 @@ void weights_lay_out(struct model *m)
             weights_add(m, MODEL_BN_MEAN, u->bn_name, "running_mean", channels, &m->stat_count);
         u->var = weights_add(m, MODEL_BN_VAR, u->bn_name, "running_var", channels, &m->stat_count);
     }
-}
-
-size_t model_first_trained(const struct model *m)
-{
-    return m->tensors[m->frozen_tensors].offset;
-}
-
-size_t model_classifier_offset(const struct model *m)
-{
-    return m->fc_weight;
 }
 
 size_t model_tensor_count(const struct model *m)

@@ -660,17 +660,31 @@ Test(dataset, classes_of_folders_are_those_of_shards)
 }
 
 /* Of weights for these classes (JSON; NULL: they do not say); strict: they go on. */
+static void fill_zeros(size_t i, void *data, void *context)
+{
+    const struct safetensors_tensor *tensors = context;
+
+    memset(data, 0, safetensors_bytes(&tensors[i]));
+}
+
 static int compare_with_weights(enum job_mode mode, const char *names, bool strict,
                                 struct job_classes *out, struct error *e)
 {
     struct safetensors_meta meta = {CLASS_NAMES_KEY, names};
-    struct job_spec spec = {.mode = mode};
+    struct safetensors_tensor classifier[] = {
+        {.name = "fc.weight", .dims = 2, .shape = {2, 512}},
+        {.name = "fc.bias",   .dims = 1, .shape = {2}     }
+    };
+    struct job_spec spec = {
+        .mode = mode, .model = {.arch = (char *)"resnet18", .classes = 2}
+    };
     struct safetensors *weights;
     const char *key;
 
     spec.data.train = mode == JOB_MODE_TRAIN ? strdup(dataset_path("train")) : NULL;
     spec.data.eval = mode == JOB_MODE_EVAL ? strdup(dataset_path("train")) : NULL;
-    safetensors_write(dataset_path("w"), NULL, 0, &meta, names ? 1 : 0, NULL, NULL, e);
+    safetensors_write(dataset_path("w"), classifier, 2, &meta, names ? 1 : 0, fill_zeros,
+                      classifier, e);
     cr_assert_eq(safetensors_open(dataset_path("w"), &weights, e), 0, "%s", e->text);
     int rc = job_classes_compare(&spec, (struct dataset_part){0, 1}, weights, strict, out, &key, e);
     safetensors_close(weights);

@@ -111,7 +111,7 @@ Test(job_data, keys_of_the_document_are_not_changed)
     expect_job("\"model\": {\"image_size\": [[0, 32], [1, 64]]}", 2, 64, JOB_PREPROCESS_TPU);
     expect_job("\"preset\": \"goyal-8k\"", 1000, 224, JOB_PREPROCESS_TORCHVISION);
     expect_job("\"preset\": \"mnist-cnn\"", 2, 48, JOB_PREPROCESS_WHOLE);
-    expect_job("\"model\": {\"init\": \"/weights\"}", 1000, 224, JOB_PREPROCESS_TPU);
+    expect_job("\"model\": {\"init\": \"/weights\"}", 2, 224, JOB_PREPROCESS_TPU);
 }
 
 Test(job_data, the_values_taken_from_the_data_are_reported)
