@@ -14,13 +14,16 @@
 
 enum rng_purpose {
     RNG_AUGMENT = 1,
-    RNG_SHUFFLE,   /* order of the images in an epoch; image is 0 */
-    RNG_SYNTHETIC, /* content of synthetic batches */
-    RNG_CONVERT,   /* order of the records in shards; epoch is the role */
-    RNG_MODEL,     /* initial weights; image is the number of the tensor */
-    RNG_MIXUP,     /* weight of a mixed batch; image is the step */
-    RNG_SWEEP = 8, /* random points of a sweep; image is the point */
-    RNG_DROPOUT    /* dropout before the classifier */
+    RNG_SHUFFLE,        /* order of the images in an epoch; image is 0 */
+    RNG_SYNTHETIC,      /* content of synthetic batches */
+    RNG_CONVERT,        /* order of the records in shards; epoch is the role */
+    RNG_MODEL,          /* initial weights; image is the number of the tensor */
+    RNG_MIXUP,          /* weight of a mixed batch; image is the step */
+    RNG_SWEEP = 8,      /* random points of a sweep; image is the point */
+    RNG_DROPOUT,        /* dropout before the classifier */
+    RNG_DISTORT,        /* distortions and erasing of a training image */
+    RNG_CUTMIX,         /* box of a mixed batch; image is the step */
+    RNG_MIXUP_OR_CUTMIX /* image is the step */
 };
 
 struct rng {

@@ -112,10 +112,17 @@ static int train_open_trainer(struct run *r, struct trainer *t, struct error *e)
         .steps_per_epoch = r->plan->steps_per_epoch,
         .epoch_images = r->plan->exact ? r->plan->train_images : 0,
         .batches_per_step = (int)s->accumulate_steps,
-        /* In positions of the node's part. The shift is not above 0, so this rounds up, and no
-         * image is used twice in an epoch if the number of nodes changed. */
+ /* In positions of the node's part. The shift is not above 0, so this rounds up, and no
+  * image is used twice in an epoch if the number of nodes changed. */
         .first_epoch_shift = r->image_shift / r->part.of,
+        .distort = {.auto_augment = s->data.auto_augment,
+                    .ops = (int)s->data.auto_augment_ops,
+                    .magnitude = (int)s->data.auto_augment_magnitude,
+                    .color_jitter = s->data.color_jitter,
+                    .hue_jitter = s->data.hue_jitter,
+                    .erasing = s->data.random_erasing},
         .mixup = s->data.mixup,
+        .cutmix = s->data.cutmix,
         .bf16 = job_spec_has_bf16_images(s),
         .threads = (int)s->data.prefetch_threads,
         .max_threads = r->threads,

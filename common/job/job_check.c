@@ -122,6 +122,27 @@ static void job_check_sizes(const struct job_spec *spec, const struct arch *arch
                      "must be null with data.preprocess \"whole\", which cuts nothing", p);
 }
 
+static void job_check_augmentation(const struct job_spec *spec, struct problems *p)
+{
+    const struct {
+        const char *key;
+        bool set;
+    } parts[] = {
+        {"/data/auto_augment",   spec->data.auto_augment != JOB_AUTO_AUGMENT_NONE},
+        {"/data/color_jitter",   spec->data.color_jitter > 0                     },
+        {"/data/hue_jitter",     spec->data.hue_jitter > 0                       },
+        {"/data/random_erasing", spec->data.random_erasing > 0                   },
+    };
+
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        job_check_demand(!parts[i].set || spec->data.augment, parts[i].key,
+                         "needs data.augment true", p);
+        job_check_demand(!parts[i].set || !spec->data.train ||
+                             !job_spec_is_synthetic(spec->data.train),
+                         parts[i].key, "has no effect on synthetic images", p);
+    }
+}
+
 static void job_check_batches(const struct job_spec *spec, struct problems *p)
 {
     const struct job_sizes *sizes = &spec->model.sizes;
@@ -264,6 +285,7 @@ void job_check_together(const struct job_spec *spec, struct problems *p)
     job_check_demand(
         !spec->eval.stop_at_target || spec->data.eval || problems_about(p, "/data/eval"),
         "/eval/stop_at_target", "needs data.eval, the images to measure the accuracy on", p);
+    job_check_augmentation(spec, p);
     job_check_monitor(spec, eval_mode, p);
     job_check_demand(!spec->eval.predictions || spec->data.eval || problems_about(p, "/data/eval"),
                      "/eval/predictions", "needs data.eval, the images to write predictions of", p);

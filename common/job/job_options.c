@@ -132,6 +132,20 @@ static const struct job_option options[] = {
     {"/data/flip", CHOICE("random", "alternating"), AT(data.flip), DEFAULT("\"random\""),
      HELP("Which images data.random_flip mirrors. random: half of them, drawn for each epoch. alternating: half of them, drawn for the "
           "first epoch, and in each later epoch those that were not mirrored in the epoch before (Jordan 2024, arXiv:2404.00498).")},
+    {"/data/auto_augment", CHOICE("none", "trivial", "randaugment"), AT(data.auto_augment), DEFAULT("\"none\""),
+     HELP("Distort each training image after crop and mirror: trivial: by one random operation of random strength (TrivialAugment); "
+          "randaugment: by data.auto_augment_ops operations of strength data.auto_augment_magnitude (RandAugment). Operations and strengths "
+          "are torchvision's.")},
+    {"/data/auto_augment_ops", JOB_OPTION_INTEGER, AT(data.auto_augment_ops), DEFAULT("2"), RANGE(1, 14),
+     HELP("Number of operations of randaugment, in succession.")},
+    {"/data/auto_augment_magnitude", JOB_OPTION_INTEGER, AT(data.auto_augment_magnitude), DEFAULT("9"), RANGE(0, 30),
+     HELP("Strength of the operations of randaugment.")},
+    {"/data/color_jitter", JOB_OPTION_NUMBER, AT(data.color_jitter), DEFAULT("0"), RANGE(0, 1), UNIT("fraction"),
+     HELP("Change brightness, then contrast, then saturation of training images, each by a random factor between 1 - this and 1 + this; 0: off.")},
+    {"/data/hue_jitter", JOB_OPTION_NUMBER, AT(data.hue_jitter), DEFAULT("0"), RANGE(0, 0.5), UNIT("fraction"),
+     HELP("Turn the hue of training images by a random part of its circle, at most this in either direction; 0: off. Grey images have none.")},
+    {"/data/random_erasing", JOB_OPTION_NUMBER, AT(data.random_erasing), DEFAULT("0"), RANGE(0, 1), UNIT("probability"),
+     HELP("Probability that a rectangle of 2 to 33 % of a training image is replaced by the mean colour (RandomErasing).")},
     {"/data/shuffle", JOB_OPTION_BOOLEAN, AT(data.shuffle), DEFAULT("true"),
      HELP("Shuffle all training images in each epoch; false: use the order of the files.")},
     {"/data/locality", CHOICE("global", "node"), AT(data.locality), DEFAULT("\"global\""),
@@ -140,6 +154,8 @@ static const struct job_option options[] = {
           "node reads all of data.eval.")},
     {"/data/mixup", JOB_OPTION_NUMBER, AT(data.mixup), DEFAULT("0"), RANGE(0, 10),
      HELP("Alpha of MixUp, which mixes pairs of images with a weight from Beta(alpha, alpha); 0: off. Pairs are formed within the batch of a worker, so they depend on the number of workers.")},
+    {"/data/cutmix", JOB_OPTION_NUMBER, AT(data.cutmix), DEFAULT("0"), RANGE(0, 10),
+     HELP("Alpha of CutMix, which replaces a rectangle of each image by that of another one; its share is drawn from Beta(alpha, alpha), and the label is mixed by it; 0: off. Pairs are formed as for data.mixup; with both, a step draws one of them with equal chance.")},
     {"/data/prefetch_threads", JOB_OPTION_INTEGER, APART, AT(data.prefetch_threads), DEFAULT("0"), RANGE(0, 256), UNIT("threads"),
      HELP("Threads per worker that decode images ahead of the engine; 0: start with one and add more while the engine waits for images, "
           "up to the number of its compute threads.")},

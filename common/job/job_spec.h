@@ -15,6 +15,11 @@ enum job_loss { JOB_LOSS_CROSS_ENTROPY, JOB_LOSS_BCE };
 enum job_bn_init { JOB_BN_ONES, JOB_BN_UNIFORM };
 enum job_stem { JOB_STEM_IMAGENET, JOB_STEM_SMALL };
 enum job_gemm { JOB_GEMM_AUTO, JOB_GEMM_OPENBLAS, JOB_GEMM_OWN };
+enum job_auto_augment {
+    JOB_AUTO_AUGMENT_NONE,
+    JOB_AUTO_AUGMENT_TRIVIAL,
+    JOB_AUTO_AUGMENT_RANDAUGMENT
+};
 enum job_preprocess {
     JOB_PREPROCESS_TPU,
     JOB_PREPROCESS_MLPERF,
@@ -105,7 +110,10 @@ struct job_spec {
         enum job_flip flip;                     /* of random_flip */
         bool shuffle;
         enum job_locality locality;
-        double mixup; /* alpha of Beta(alpha, alpha); 0: off */
+        enum job_auto_augment auto_augment;
+        int64_t auto_augment_ops, auto_augment_magnitude; /* of randaugment */
+        double color_jitter, hue_jitter, random_erasing;
+        double mixup, cutmix; /* alpha of Beta(alpha, alpha); 0: off */
         int64_t
             prefetch_threads; /* 0: chosen by the loader such that they keep up with the engine */
         int64_t prefetch_batches; /* number prepared ahead */
@@ -246,10 +254,10 @@ struct job_spec {
 /* Returns whether the path stands for random images instead of a folder. False for NULL. */
 bool job_spec_is_synthetic(const char *path);
 
-/* Returns whether the loader rounds images to bf16: not with mixup, which mixes in fp32. */
+/* Returns whether the loader rounds images to bf16: not if it mixes them, in fp32. */
 static inline bool job_spec_has_bf16_images(const struct job_spec *spec)
 {
-    return spec->precision == JOB_PRECISION_BF16 && spec->data.mixup == 0;
+    return spec->precision == JOB_PRECISION_BF16 && spec->data.mixup == 0 && spec->data.cutmix == 0;
 }
 
 int64_t job_spec_eval_size(const struct job_spec *spec);

@@ -1,7 +1,7 @@
 /*
  * Images a second of the loader: tests/bench/loader DIR [train|validation] [size] [threads]
- * [tpu|mlperf|torchvision] [fp32|bf16]. Prints one JSON object. Run it pinned (taskset -c 0) for
- * the figure of one core.
+ * [tpu|mlperf|torchvision] [fp32|bf16] [trivial|randaugment|jitter|erasing]. Prints one JSON
+ * object. Run it pinned (taskset -c 0) for the figure of one core.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,7 +47,8 @@ int main(int argc, char **argv)
 
     if (argc < 2) {
         fprintf(stderr, "usage: loader DIR [train|validation] [size] [threads] "
-                        "[tpu|mlperf|torchvision] [fp32|bf16]\n");
+                        "[tpu|mlperf|torchvision] [fp32|bf16] "
+                        "[trivial|randaugment|jitter|erasing]\n");
         return 2;
     }
     enum dataset_role role =
@@ -74,6 +75,15 @@ int main(int argc, char **argv)
         .depth = 4,
         .bf16 = argc > 6 && strcmp(argv[6], "bf16") == 0,
     };
+    const char *distorts = argc > 7 ? argv[7] : "";
+    if (strcmp(distorts, "trivial") == 0)
+        c.distort.auto_augment = JOB_AUTO_AUGMENT_TRIVIAL;
+    if (strcmp(distorts, "randaugment") == 0)
+        c.distort = (struct distort_config){JOB_AUTO_AUGMENT_RANDAUGMENT, 2, 9, 0, 0, 0};
+    if (strcmp(distorts, "jitter") == 0)
+        c.distort.color_jitter = 0.4, c.distort.hue_jitter = 0.1;
+    if (strcmp(distorts, "erasing") == 0)
+        c.distort.erasing = 1;
     c.batch = c.images < c.batch ? (int)c.images : c.batch;
     c.steps_per_epoch = c.steps = c.images / c.batch;
     int rc = loader_measure(&c);

@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/rng.h"
 
@@ -287,7 +288,9 @@ int augment_apply(struct augmenter *a, enum job_preprocess family, const struct 
                   const struct jpeg_pixels *in, const struct jpeg_rectangle *part, float *out,
                   struct error *e)
 {
-    struct resample_output output = augment_output_of(family, part->grey ? 1 : 3);
+    struct resample_output output =
+        plan->bytes ? (struct resample_output){true, {1, 1, 1}, {0}, part->grey ? 1 : 3}
+                    : augment_output_of(family, part->grey ? 1 : 3);
     struct resample_box box = augment_decoded_box(&plan->box, part->halved);
     size_t floats = (size_t)box.width * (size_t)in->channels + 1;
 
@@ -302,6 +305,20 @@ int augment_apply(struct augmenter *a, enum job_preprocess family, const struct 
     box.y -= part->y;
     resample(in, &box, &a->rows, &a->columns, &output, a->row, out);
     return 0;
+}
+
+void augment_normalize(enum job_preprocess family, const uint8_t *pixels, size_t count,
+                       int channels, float *out)
+{
+    struct resample_output o = augment_output_of(family, channels);
+    float table[3][256];
+
+    for (int c = 0; c < channels; c++)
+        for (int v = 0; v < 256; v++)
+            table[c][v] = (float)v * o.scale[c] + o.shift[c];
+    for (size_t i = 0; i < count; i += (size_t)channels)
+        for (int c = 0; c < channels; c++)
+            out[i + (size_t)c] = table[c][pixels[i + (size_t)c]];
 }
 
 static double augment_normal(struct rng *r)
@@ -328,12 +345,53 @@ static double augment_log_gamma(struct rng *r, double shape)
     }
 }
 
+static double augment_beta(struct rng *r, double alpha)
+{
+    double a = augment_log_gamma(r, alpha), b = augment_log_gamma(r, alpha);
+
+    return 1 / (1 + exp(b - a));
+}
+
 double mixup_lambda(double alpha, int64_t seed, int64_t epoch, int64_t step)
 {
     struct rng r = rng_stream(seed, epoch, step, RNG_MIXUP);
-    double a = augment_log_gamma(&r, alpha), b = augment_log_gamma(&r, alpha);
 
-    return 1 / (1 + exp(b - a));
+    return augment_beta(&r, alpha);
+}
+
+double cutmix_draw(double alpha, int64_t seed, int64_t epoch, int64_t step, int size,
+                   struct cutmix_box *box)
+{
+    struct rng r = rng_stream(seed, epoch, step, RNG_CUTMIX);
+    int x = (int)rng_below(&r, (uint32_t)size), y = (int)rng_below(&r, (uint32_t)size);
+    int half = (int)(0.5 * sqrt(1 - augment_beta(&r, alpha)) * size);
+
+    *box = (struct cutmix_box){.left = x > half ? x - half : 0,
+                               .top = y > half ? y - half : 0,
+                               .right = x + half < size ? x + half : size,
+                               .bottom = y + half < size ? y + half : size};
+    return 1 - (double)(box->right - box->left) * (box->bottom - box->top) / ((double)size * size);
+}
+
+void cutmix_images(float *to, const float *from, int n, int size, int channels,
+                   const struct cutmix_box *box)
+{
+    size_t row = (size_t)size * (size_t)channels, image = (size_t)size * row;
+    size_t width = (size_t)(box->right - box->left) * (size_t)channels;
+
+    if (to != from)
+        memcpy(to, from, (size_t)n * image * sizeof *to);
+    for (int i = 0; i < n / 2; i++)
+        for (int y = box->top; y < box->bottom; y++) {
+            size_t at = (size_t)y * row + (size_t)(box->left * channels);
+            float *first = to + (size_t)i * image + at;
+            float *second = to + (size_t)(n - 1 - i) * image + at;
+            for (size_t k = 0; k < width; k++) {
+                float other = first[k];
+                first[k] = second[k];
+                second[k] = other;
+            }
+        }
 }
 
 void mixup_images(float *to, const float *from, int n, size_t floats, double lambda)

@@ -50,6 +50,7 @@ struct augment_plan {
     int left, top;
     bool flip;
     bool never_halved; /* set for decoders that only decode at full size */
+    bool bytes;        /* set for values 0 to 255, not yet normalised: see augment_normalize */
 };
 
 /* Returns whether to mirror an image: the first number drawn from its stream. */
@@ -83,9 +84,27 @@ int augment_apply(struct augmenter *a, enum job_preprocess family, const struct 
                   const struct jpeg_pixels *in, const struct jpeg_rectangle *part, float *out,
                   struct error *e);
 
+/* Writes what augment_apply would have written of these pixels. */
+void augment_normalize(enum job_preprocess family, const uint8_t *pixels, size_t count,
+                       int channels, float *out);
+
 /* Returns the mixing weight of a step, drawn from Beta(alpha, alpha); the same on all ranks and for
  * all accumulated batches of the step. */
 double mixup_lambda(double alpha, int64_t seed, int64_t epoch, int64_t step);
+
+/* CutMix (Yun et al., arXiv:1905.04899) replaces a box of each image by that of image n-1-i. */
+struct cutmix_box {
+    int left, top, right, bottom; /* right and bottom are outside */
+};
+
+/* Draws the box of a step: the same on all ranks and for all accumulated batches. Returns the
+ * share of the image that is left (lambda of the labels). */
+double cutmix_draw(double alpha, int64_t seed, int64_t epoch, int64_t step, int size,
+                   struct cutmix_box *box);
+
+/* `to` may be `from`. channels: numbers per pixel */
+void cutmix_images(float *to, const float *from, int n, int size, int channels,
+                   const struct cutmix_box *box);
 
 /* Sets to[i] = lambda from[i] + (1 - lambda) from[n-1-i]. `to` may be `from`. */
 void mixup_images(float *to, const float *from, int n, size_t floats, double lambda);

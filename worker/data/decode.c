@@ -8,6 +8,10 @@
 int decode_scratch_init(struct decode_scratch *s, const struct loader_config *c, struct error *e)
 {
     *s = (struct decode_scratch){0};
+    size_t floats = loader_image_floats(c);
+
+    if (c->augment && distort_changes_pixels(&c->distort) && !(s->pixels = malloc(2 * floats)))
+        return error_set(e, ERR_NO_MEMORY, "no memory for an image of %zu numbers", floats);
     if (c->bf16 && !(s->image = malloc(loader_image_floats(c) * sizeof *s->image)))
         return error_set(e, ERR_NO_MEMORY, "no memory for an image of %zu numbers",
                          loader_image_floats(c));
@@ -23,7 +27,9 @@ void decode_scratch_free(struct decode_scratch *s)
     png_decoder_free(&s->png);
     augmenter_free(&s->augmenter);
     free(s->image);
+    free(s->pixels);
     s->image = NULL;
+    s->pixels = NULL;
 }
 
 static int decode_name_place(const struct dataset *d, int64_t index, const char *name,
@@ -75,6 +81,19 @@ static void decode_plan_image(const struct loader_config *c, int size, int64_t e
     }
 }
 
+/* Values from 0 to 255 become the network's input. */
+static void decode_distort(struct decode_scratch *s, const struct loader_config *c, int size,
+                           struct rng *r, float *out)
+{
+    int channels = c->channels ? c->channels : 3;
+    size_t count = loader_floats_of(c, size);
+
+    for (size_t i = 0; i < count; i++)
+        s->pixels[i] = (uint8_t)out[i];
+    distort_pixels(&c->distort, r, s->pixels, size, channels, s->pixels + count);
+    augment_normalize(c->preprocess, s->pixels, count, channels, out);
+}
+
 /* Files in class folders may have any supported format; shards contain JPEGs. */
 static int decode_pixels(struct decode_scratch *s, const struct loader_config *c, int size,
                          int64_t epoch, int64_t index, const struct dataset_image *image,
@@ -92,7 +111,9 @@ static int decode_pixels(struct decode_scratch *s, const struct loader_config *c
     if (rc)
         return rc;
     decode_plan_image(c, size, epoch, index, &info, &plan);
+    bool trains = c->role == DATASET_TRAIN && c->augment;
     plan.never_halved = png;
+    plan.bytes = trains && distort_changes_pixels(&c->distort);
     rc = augment_prepare(&s->augmenter, c->preprocess, &plan, size, &part, e);
     if (png)
         part = (struct jpeg_rectangle){0, 0, info.width, info.height, false, false};
@@ -103,7 +124,13 @@ static int decode_pixels(struct decode_scratch *s, const struct loader_config *c
                 : jpeg_read(s->decoder, &part, &pixels, e);
     if (rc == 0)
         rc = augment_apply(&s->augmenter, c->preprocess, &plan, &pixels, &part, out, e);
-    return rc;
+    if (rc || !trains)
+        return rc;
+    struct rng r = rng_stream(c->seed, epoch, c->first_number + index, RNG_DISTORT);
+    if (plan.bytes)
+        decode_distort(s, c, size, &r, out);
+    distort_erase(&c->distort, &r, out, size, c->channels ? c->channels : 3);
+    return 0;
 }
 
 int decode_image(struct decode_scratch *s, const struct loader_config *c, int size, int64_t epoch,

@@ -9,7 +9,8 @@ struct decode_scratch {
     struct jpeg_decoder *decoder;
     struct png_decoder png;
     struct augmenter augmenter;
-    float *image; /* bf16 only: the image before rounding */
+    float *image;    /* bf16 only: the image before rounding */
+    uint8_t *pixels; /* with distortions only: two images of bytes */
 };
 
 int decode_scratch_init(struct decode_scratch *s, const struct loader_config *config,

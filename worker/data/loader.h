@@ -27,9 +27,9 @@ struct loader_batch {
     const int64_t *indices;  /* (n), positions of the images in the data set */
     int n;                   /* training: batch; evaluation: at most batch; 0: the end */
     int64_t epoch, step;
-    int next_epoch_at; /* first image that belongs to the next epoch, or n */
-    double lambda; /* mixup weight with which the images, but not the labels, have been mixed; 1:
-                      not mixed */
+    int next_epoch_at;   /* first image that belongs to the next epoch, or n */
+    double lambda;       /* weight with which the images, but not the labels, have been mixed; 1:
+                            not mixed */
     double wait_seconds; /* time the caller waited in loader_next */
     int threads;         /* current number of prefetch threads */
 };

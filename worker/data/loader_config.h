@@ -7,6 +7,7 @@
 
 #include "common/dataset/dataset.h"
 #include "common/job/job_spec.h"
+#include "worker/data/distort.h"
 
 enum { LOADER_SIZES_MAX = JOB_SIZES_MAX + 1 };
 
@@ -53,8 +54,9 @@ struct loader_config {
                         waits for data */
     int max_threads; /* limit if threads is 0; 0 means 1 */
     int depth;       /* number of batches prepared ahead, >= 1 */
-    double mixup;    /* alpha; 0: off. Only valid for training */
-    bool bf16;       /* round images to bf16; not valid with mixup, which would round twice */
+    struct distort_config distort; /* with augment */
+    double mixup, cutmix;          /* alpha; 0: off. Only valid for training */
+    bool bf16; /* round images to bf16; not valid if they are mixed, which would round twice */
 };
 
 static inline size_t loader_floats_of(const struct loader_config *c, int size)

@@ -431,6 +431,86 @@ Test(loader, mixup_mixes_a_batch_by_the_weight_of_its_step)
     free(plain);
 }
 
+Test(loader, cutmix_swaps_a_box_of_its_step)
+{
+    struct loader_config c = training(2, 1, 13);
+    struct record *plain = record_batches(&c);
+    c.cutmix = 1;
+    c.threads = 3;
+    struct loader *l = create_loader(&c);
+    struct loader_batch b;
+    float want[13 * FLOATS];
+    double least = 1;
+    for (int i = 0; next_batch(l, &b); i += b.n) {
+        struct cutmix_box box;
+        cr_assert_eq(b.lambda, cutmix_draw(1, c.seed, b.epoch, b.step, SIZE, &box));
+        int inside = 0;
+        for (int k = 0; k < b.n; k++)
+            for (int y = 0; y < SIZE; y++)
+                for (int x = 0; x < SIZE; x++) {
+                    bool in = x >= box.left && x < box.right && y >= box.top && y < box.bottom;
+                    size_t at = (size_t)(3 * (y * SIZE + x));
+                    memcpy(want + k * FLOATS + at, plain->images[i + (in ? b.n - 1 - k : k)] + at,
+                           3 * sizeof *want);
+                    inside += in;
+                }
+        cr_assert_float_eq(b.lambda, 1 - inside / (double)(b.n * SIZE * SIZE), 1e-12);
+        cr_assert_arr_eq(b.images, want, sizeof want);
+        least = b.lambda < least ? b.lambda : least;
+    }
+    cr_assert_lt(least, 0.9);
+    loader_destroy(l);
+    free(plain);
+}
+
+Test(loader, with_both_a_step_has_mixup_or_cutmix)
+{
+    struct loader_config c = training(1, 0, 13);
+    struct loader_batch b;
+    int kinds[2] = {0};
+
+    c.mixup = 0.5;
+    c.cutmix = 1;
+    struct loader *l = create_loader(&c);
+    while (next_batch(l, &b)) {
+        struct cutmix_box box;
+        bool mixes = b.lambda == mixup_lambda(0.5, c.seed, b.epoch, b.step);
+        cr_assert(mixes || b.lambda == cutmix_draw(1, c.seed, b.epoch, b.step, SIZE, &box));
+        kinds[mixes]++;
+    }
+    cr_expect(kinds[0] > 0 && kinds[1] > 0, "%d and %d steps", kinds[0], kinds[1]);
+    loader_destroy(l);
+}
+
+/* By seed, epoch and image alone; with each preprocess, grey images, and in bf16. */
+Test(loader, distortions_do_not_depend_on_threads_or_batches)
+{
+    static const struct distort_config kinds[] = {
+        {.auto_augment = JOB_AUTO_AUGMENT_TRIVIAL    },
+        {.auto_augment = JOB_AUTO_AUGMENT_RANDAUGMENT, .ops = 2, .magnitude = 9},
+        {.color_jitter = 0.4,                              .hue_jitter = 0.1},
+        {.erasing = 0.7                         },
+    };
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        struct loader_config c = training(1, 0, 13);
+        c.preprocess = (enum job_preprocess)i;
+        struct record *plain = record_batches(&c);
+        c.distort = kinds[i];
+        struct record *one = record_batches(&c);
+        c.threads = 3;
+        struct record *other = record_batches(&c);
+        expect_same(one, other);
+        int changed = 0;
+        for (int k = 0; k < one->count; k++)
+            changed += memcmp(one->images[k], plain->images[k], sizeof plain->images[k]) != 0;
+        cr_expect(changed > one->count / 3 && changed <= one->count, "%zu: %d of %d", i, changed,
+                  one->count);
+        free(plain);
+        free(one);
+        free(other);
+    }
+}
+
 Test(loader, images_in_bf16_are_the_same_ones_rounded)
 {
     struct loader_config c = training(1, 0, 13);
