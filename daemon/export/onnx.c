@@ -20,7 +20,7 @@ enum {
     MODEL_PROPERTY = 14
 };
 enum { TENSOR_RAW_DATA = 9, WIRE_VARINT = 0, WIRE_BYTES = 2 };
-enum { INPUTS_MOST = 5, ATTRIBUTES_MOST = 5, NAME_BYTES = 80, BLURS_MOST = 8 };
+enum { INPUTS_MOST = 5, ATTRIBUTES_MOST = 5, NAME_BYTES = 80 };
 
 #define BATCHNORM_EPSILON 1e-5f
 #define MODEL_BYTES_MAX   ((int64_t)2147483647)
@@ -114,7 +114,7 @@ static void onnx_add_node(struct graph *g, const char *op, const char *output,
     Onnx__Attribute parts[ATTRIBUTES_MOST], *list[ATTRIBUTES_MOST];
     char *out = (char *)output;
 
-    node.name = node.op_type = (char *)op;
+    node.op_type = (char *)op;
     node.name = out;
     node.input = (char **)inputs;
     while (inputs[node.n_input])
@@ -383,6 +383,7 @@ static void onnx_build(struct graph *g)
     struct arch_linear linears[ARCH_LINEARS];
     int64_t size = g->shape->image_size, channels = arch_image_channels(g->shape->arch);
     int count = arch_linears(g->shape, linears);
+    char name[NAME_BYTES];
 
     onnx_put_text(g->body, GRAPH_NAME, g->shape->arch->name);
     onnx_add_value(g, GRAPH_INPUT, "input", 4, (int64_t[]){0, channels, size, size});
@@ -395,8 +396,10 @@ static void onnx_build(struct graph *g)
     onnx_add_simple(g, "Flatten", "flatten");
     for (int i = 0; i < count; i++) {
         onnx_add_linear(g, &linears[i], i == count - 1 ? "output" : linears[i].name);
-        if (i < count - 1)
-            onnx_add_simple(g, "Relu", "relu");
+        if (i < count - 1) {
+            snprintf(name, sizeof name, "%s.relu", linears[i].name);
+            onnx_add_simple(g, "Relu", name);
+        }
     }
 }
 

@@ -399,7 +399,10 @@ static int checkpoints_send_onnx(const struct request *q, const struct store_job
         fd = run_file_nameless(q, "the ONNX model", e);
         status = fd < 0 ? fd : 0;
     }
-    FILE *out = status ? NULL : must_alloc(fdopen(dup(fd), "w"));
+    int copy = status ? -1 : dup(fd);
+    FILE *out = copy < 0 ? NULL : must_alloc(fdopen(copy, "w"));
+    if (!status && !out)
+        status = error_set_errno(e, errno, "cannot write the ONNX model");
     if (out) {
         const struct onnx_property facts[] = {
             {"arch",                          spec->model.arch},
