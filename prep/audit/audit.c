@@ -216,6 +216,17 @@ static void audit_check_records(struct audit *a)
               "%" PRId64 " of %" PRId64 " images decoded, %s", a->decoded, images, broken);
 }
 
+static void audit_check_orientation(struct audit *a)
+{
+    if (a->turned > 0)
+        audit_say(
+            a, "orientation", AUDIT_WARNING, json_pack("{s:I}", "turned", (json_int_t)a->turned),
+            "%" PRId64 " image%s stored turned or mirrored (Exif orientation), such as %s: "
+            "training does not turn them, as PIL and TensorFlow do not; to turn the pixels, run "
+            "exiftran -ai FILE... or mogrify -auto-orient FILE... and convert again",
+            a->turned, a->turned == 1 ? " is" : "s are", a->first_turned);
+}
+
 static void audit_count_classes(struct audit *a)
 {
     a->classes = (int)json_array_size(json_object_get(a->manifest.manifest, "classes"));
@@ -235,6 +246,7 @@ static int audit_check_all(struct audit *a, struct error *e)
 {
     audit_count_classes(a);
     audit_check_records(a);
+    audit_check_orientation(a);
     audit_check_labels(a);
     int rc = audit_check_duplicates(a, e);
     if (rc == 0)

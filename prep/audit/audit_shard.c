@@ -118,6 +118,57 @@ static int audit_reader_decode(struct audit *a, struct audit_reader *r, const ch
     return 0;
 }
 
+static unsigned audit_number(const uint8_t *p, int bytes, bool little)
+{
+    unsigned v = 0;
+
+    for (int i = 0; i < bytes; i++)
+        v |= (unsigned)p[i] << 8 * (little ? i : bytes - 1 - i);
+    return v;
+}
+
+/* Returns the orientation (tag 0x112) in the first directory of a TIFF header, or 1. */
+static unsigned audit_tiff_orientation(const uint8_t *tiff, size_t bytes)
+{
+    bool little = bytes > 8 && tiff[0] == 'I';
+    size_t at = bytes > 8 ? audit_number(tiff + 4, 4, little) : bytes;
+    unsigned entries = at + 2 <= bytes ? audit_number(tiff + at, 2, little) : 0;
+
+    for (at += 2; entries > 0 && at + 12 <= bytes; entries--, at += 12)
+        if (audit_number(tiff + at, 2, little) == 0x112)
+            return audit_number(tiff + at + 8, 2, little);
+    return 1;
+}
+
+/* Whether the Exif data of a JPEG (Exif 2.32, 4.5.4 and 4.6.5) say that the picture is to be turned
+ * or mirrored. */
+static bool audit_is_turned(const uint8_t *jpeg, size_t bytes)
+{
+    static const uint8_t exif[6] = "Exif\0";
+
+    for (size_t at = 2; at + 10 <= bytes && jpeg[at] == 0xff && jpeg[at + 1] != 0xda;) {
+        size_t length = audit_number(jpeg + at + 2, 2, false);
+        if (length < 2 || at + 2 + length > bytes)
+            return false;
+        if (jpeg[at + 1] == 0xe1 && length > 8 && memcmp(jpeg + at + 4, exif, 6) == 0) {
+            unsigned way = audit_tiff_orientation(jpeg + at + 10, length - 8);
+            return way >= 2 && way <= 8;
+        }
+        at += 2 + length;
+    }
+    return false;
+}
+
+static void audit_note_turned(struct audit *a, const char *path, const struct tf_example_view *view)
+{
+    if (!audit_is_turned(view->jpeg, view->jpeg_bytes))
+        return;
+    pthread_mutex_lock(&a->lock);
+    if (a->turned++ == 0)
+        snprintf(a->first_turned, sizeof a->first_turned, "%s in %s", view->filename, path);
+    pthread_mutex_unlock(&a->lock);
+}
+
 static int audit_shard_take_payload(struct walk *w, uint64_t offset, uint64_t bytes,
                                     struct error *e)
 {
@@ -136,6 +187,7 @@ static int audit_shard_take_payload(struct walk *w, uint64_t offset, uint64_t by
         audit_find(w->audit, "%s", e->text);
         return 0;
     }
+    audit_note_turned(w->audit, w->path, &view);
     XXH128_hash_t hash = XXH3_128bits(view.jpeg, view.jpeg_bytes);
     record.hash[0] = hash.low64;
     record.hash[1] = hash.high64;

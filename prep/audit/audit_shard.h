@@ -59,7 +59,9 @@ struct audit {
     pthread_mutex_t lock; /* guards the members below */
     json_t *findings;     /* texts about problems of single records and files */
     int64_t decoded, undecodable;
-    json_t *checks; /* see audit_say */
+    int64_t turned;         /* images whose Exif orientation is not upright */
+    char first_turned[512]; /* name and shard of one of them */
+    json_t *checks;         /* see audit_say */
 };
 
 enum audit_status { AUDIT_OK, AUDIT_WARNING, AUDIT_PROBLEM };

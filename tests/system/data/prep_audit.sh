@@ -34,6 +34,34 @@ check "without --json it is a table" grep -q '^duplicates  *ok  *0 within traini
 audit good/train
 check "a folder of one role is audited by itself" test "$status" = 0
 
+# ---- photos that are stored turned
+
+# All eight orientations in either byte order, none, and Exif data that ends too early.
+$python - <<'END'
+import os, struct
+from PIL import Image
+def save(name, exif):
+    os.makedirs(f"turned/{name[0]}", exist_ok=True)
+    Image.effect_noise((40, 30), 50).convert("RGB").save(f"turned/{name[0]}/{name}.jpg", **({"exif": exif} if exif else {}))
+for big in 0, 1:
+    order, mark = (">", b"MM") if big else ("<", b"II")
+    for way in range(1, 9):
+        entries = struct.pack(order + "HHIHH", 0x0112, 3, 1, way, 0)
+        save(f"{big}{way}", b"Exif\0\0" + mark + struct.pack(order + "HIH", 42, 8, 1) + entries + bytes(4))
+save("0none", None)
+save("1short", b"Exif\0\0MM\0\x2a\xff\xff\xff\xff")
+END
+"$prep" convert --from folder --in turned --out upright --shards 1 >out 2>err
+audit upright
+check "turned photos are counted" of orientation '.status == "warning" and .values.turned == 14'
+check "and what to do is said" of orientation '.text | test("exiftran -ai")'
+$python - turned/*/*.jpg <<'END'
+import sys
+from PIL import Image
+assert sum(Image.open(path).getexif().get(0x112, 1) != 1 for path in sys.argv[1:]) == 14
+END
+check "Pillow finds as many" test $? = 0
+
 # ---- damage
 
 shard=train/train-00002-of-00006
