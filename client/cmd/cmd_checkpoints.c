@@ -31,7 +31,9 @@ static void checkpoints_print_list(const json_t *list)
             line, 4,
             format_ago(text, sizeof text, clock_now() - json_get_number(item, "written", NAN)));
         long long best = json_get_integer(item, "best", 0);
-        snprintf(text, sizeof text, best > 1 ? "best %lld" : best == 1 ? "best" : "", best);
+        *text = '\0';
+        if (best > 0)
+            snprintf(text, sizeof text, best > 1 ? "best %lld" : "best", best);
         table_set(line, 5, text);
         if (json_is_false(json_object_get(item, "complete"))) {
             table_set(line, 5, "not complete");
