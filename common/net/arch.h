@@ -61,6 +61,7 @@ const char *arch_default(const struct arch *arch, const char *pointer);
 bool arch_uses(const struct arch *arch, const char *pointer);
 
 enum { ARCH_CNN_POOL = 2 };
+#define ARCH_BATCHNORM_EPSILON 1e-5
 
 struct arch_conv {
     char name[48]; /* torchvision's name: "layer1.0.conv2", "layer1.0.downsample.0", "conv1" */

@@ -22,8 +22,7 @@ enum {
 enum { TENSOR_RAW_DATA = 9, WIRE_VARINT = 0, WIRE_BYTES = 2 };
 enum { INPUTS_MOST = 5, ATTRIBUTES_MOST = 5, NAME_BYTES = 80 };
 
-#define BATCHNORM_EPSILON 1e-5f
-#define MODEL_BYTES_MAX   ((int64_t)2147483647)
+#define MODEL_BYTES_MAX ((int64_t)2147483647)
 
 struct initializer {
     char name[NAME_BYTES];
@@ -251,15 +250,15 @@ static void onnx_add_conv(struct graph *g, const struct arch_conv *c)
                        c->kernel, c->stride, c->padding, c->groups);
     if (biased)
         return;
-    onnx_add_node(
-        g, "BatchNormalization", c->bn_name,
-        (const char *const[]){
-            c->name, onnx_need(g, c->bn_name, "weight", name[1], 1, &channels),
-            onnx_need(g, c->bn_name, "bias", name[2], 1, &channels),
-            onnx_need(g, c->bn_name, "running_mean", name[3], 1, &channels),
-            onnx_need(g, c->bn_name, "running_var", name[4], 1, &channels), NULL
+    onnx_add_node(g, "BatchNormalization", c->bn_name,
+                  (const char *const[]){
+                      c->name, onnx_need(g, c->bn_name, "weight", name[1], 1, &channels),
+                      onnx_need(g, c->bn_name, "bias", name[2], 1, &channels),
+                      onnx_need(g, c->bn_name, "running_mean", name[3], 1, &channels),
+                      onnx_need(g, c->bn_name, "running_var", name[4], 1, &channels), NULL
     },
-        (const struct attribute[]){{"epsilon", ATTRIBUTE_FLOAT, BATCHNORM_EPSILON, 0, {0}}, {0}});
+                  (const struct attribute[]){
+                      {"epsilon", ATTRIBUTE_FLOAT, (float)ARCH_BATCHNORM_EPSILON, 0, {0}}, {0}});
 }
 
 static void onnx_end_block(struct graph *g)

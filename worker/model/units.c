@@ -119,7 +119,7 @@ static struct moments units_moments_of_channel(const struct model *m, size_t j, 
 
 static void units_set_scale(struct model *m, struct unit *u, size_t j, double mean, double var)
 {
-    double inv_sd = 1 / sqrt(var + BATCHNORM_EPSILON);
+    double inv_sd = 1 / sqrt(var + ARCH_BATCHNORM_EPSILON);
     u->batch_mean[j] = (float)mean;
     u->inv_sd[j] = (float)inv_sd;
     u->scale[j] = (float)(m->params[u->gamma + j] * inv_sd);

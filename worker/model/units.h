@@ -19,8 +19,6 @@
 #include "worker/layers/linear.h"
 #include "worker/model/model_config.h"
 
-#define BATCHNORM_EPSILON 1e-5
-
 struct unit {
     struct conv conv;
     char name[48], bn_name[48];     /* bn_name "": bias instead of batch norm, at beta */
