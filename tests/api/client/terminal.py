@@ -1,12 +1,11 @@
-"""terminal.py COLUMNS COMMAND...: a command's output on a terminal of so many columns, on which $INPUT is typed; ends with its exit code. When the
-command asks, with a colon and a blank at the end, the variable ANSWER is typed."""
+"""terminal.py COLUMNS COMMAND...: a command's output on a terminal of so many columns; ends with its exit code. When the command asks, with ": " or
+"[y/N] " at the end, the line $ANSWER is typed: not before, so that its echo always follows the question."""
 import fcntl, os, pty, struct, sys, termios
 
 pid, fd = pty.fork()
 if pid == 0:
     fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack('HHHH', 24, int(sys.argv[1]), 0, 0))
     os.execvp(sys.argv[2], sys.argv[2:])
-os.write(fd, os.environ.get('INPUT', '').encode())
 output = b''
 while True:
     try:
@@ -16,7 +15,7 @@ while True:
     if not part:
         break
     output += part
-    if output.endswith(b': ') and 'ANSWER' in os.environ:
+    if output.endswith((b': ', b'[y/N] ')) and 'ANSWER' in os.environ:
         os.write(fd, os.environ.pop('ANSWER').encode() + b'\n')
 sys.stdout.buffer.write(output.replace(b'\r\n', b'\n'))
 sys.stdout.flush()

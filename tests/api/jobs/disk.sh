@@ -68,11 +68,12 @@ is "$code" 2 "a time without a unit is refused"
 rm_old 7d --state failed --yes
 like "$(tail -n 1 "$work/out")" '^0 jobs, 0 bytes$' "the only failed one is starred and stays"
 code=0
-INPUT=$'n\n' /usr/bin/python3 "$top_srcdir/tests/api/client/terminal.py" 100 "$trainctl" rm --older-than 7d >"$work/out" 2>&1 || code=$?
+ANSWER=n /usr/bin/python3 "$top_srcdir/tests/api/client/terminal.py" 100 "$trainctl" rm --older-than 7d >"$work/out" 2>&1 || code=$?
 is "$code" 1 "a person says no"
-like "$(cat "$work/out")" 'Remove them\? \[y/N\] .*nothing was removed' "to the question"
+like "$(cat "$work/out")" '^Remove them\? \[y/N\] n$' "to the question"
+like "$(tail -n 1 "$work/out")" ': nothing was removed$' "and nothing is"
 is "$(sql 'select count(*) from job')" 5 "and all are there"
-INPUT=$'y\n' /usr/bin/python3 "$top_srcdir/tests/api/client/terminal.py" 100 "$trainctl" rm --older-than 7d >"$work/out" 2>&1
+ANSWER=y /usr/bin/python3 "$top_srcdir/tests/api/client/terminal.py" 100 "$trainctl" rm --older-than 7d >"$work/out" 2>&1
 is "$(sql 'select group_concat(id) from job')" 3,4,5 "and yes: the old ones go, and neither the starred nor the running one"
 like "$(cat "$work/out")" 'Job 1 removed\.' "which is reported"
 is "$(sql 'select bytes from disk')" "$(($(files 3) + $(files 5)))" "the sum is that of the others"
