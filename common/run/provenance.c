@@ -15,9 +15,8 @@ enum fact_kind {
     FACT_ONE,
     FACT_TIME,
     FACT_MACHINES,
-    FACT_FLAGS, /* for each kind of machine a list of words; only those that not all have are
-                   reported */
-    FACT_NAMED, /* for each kind of machine an object of texts, each of which is a fact */
+    FACT_FLAGS, /* a list of words per kind of machine; those that all of them have are left out */
+    FACT_NAMED, /* an object of texts per kind of machine, each of which is a fact */
 };
 
 struct fact {

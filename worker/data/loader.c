@@ -58,7 +58,7 @@ struct loader {
     int thread_count;
     pthread_mutex_t lock;
     pthread_cond_t slot_free, slot_ready;
-    /* Numbers of batches, and of threads; guarded by the lock */
+    /* Guarded by the lock. Batches are numbered from 0. */
     int64_t filling;  /* batch being filled */
     int64_t released; /* batches returned by the caller */
     int able;         /* threads that fill or will start to */

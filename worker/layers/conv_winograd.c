@@ -623,7 +623,8 @@ static float *conv_winograd_weights_at(const struct team_pass *t, const struct p
     return t->u + (t->groups + p->group) * t->s->group_step + p->position * t->s->weights_step;
 }
 
-/* A tile's transformed inputs and others, of the product's group of channels. */
+/* The inputs of a tile, transformed, for the product's group of channels; below, its other operand:
+ * the outputs, or in dw their gradients. */
 static float *conv_winograd_inputs_at(const struct team_pass *t, const struct product *p,
                                       size_t tile)
 {

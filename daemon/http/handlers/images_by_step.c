@@ -95,8 +95,8 @@ static int images_ascending(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
-/* Returns the last steps of the attempts, ascending; the caller frees them. Rows after `now` belong
- * to an attempt that got further. */
+/* Returns the last steps of the attempts, ascending; the caller frees them. Rows after `now` were
+ * written by an earlier attempt, which got further. */
 static int images_resumed(struct store *s, int64_t job_id, int64_t now, int64_t **steps,
                           size_t *count, struct error *e)
 {
