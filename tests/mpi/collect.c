@@ -126,6 +126,9 @@ static void check_host(struct traincomm *c)
     for (int i = 0; i < size; i++)
         right &= *(int *)traincomm_shared_part(shared, i) == i + 5;
     tap_check(right, "and seen by all ranks of the machine");
+    for (int i = 0; i < size; i++)
+        right &= (uintptr_t)traincomm_shared_part(shared, i) % 64 == 0;
+    tap_check(right, "each part begins a cache line");
     traincomm_barrier(c);
     traincomm_shared_destroy(shared);
     traincomm_shared_destroy(NULL);

@@ -330,11 +330,13 @@ int traincomm_shared_create(struct traincomm *c, size_t bytes, struct traincomm_
         free(s);
         return -TRAINCOMM_ERROR_MEMORY;
     }
+    bytes = (bytes + 63) / 64 * 64 + 64; /* MPI aligns the parts to less than a cache line */
     MPI_Win_allocate_shared((MPI_Aint)bytes, 1, MPI_INFO_NULL, c->node, &own, &s->window);
     memset(own, 0, bytes);
     for (int i = 0; i < c->host_size; i++) {
         MPI_Aint size;
         MPI_Win_shared_query(s->window, i, &size, &unit, &parts[i]);
+        parts[i] = (char *)parts[i] + (64 - (uintptr_t)parts[i] % 64) % 64;
     }
     MPI_Barrier(c->node); /* wait until every rank has zeroed its part */
     comm_wait_ends(c);

@@ -107,7 +107,8 @@ int traincomm_gather(struct traincomm *c, const void *mine, size_t bytes, void *
  * the time of the fastest of many round trips (Cristian, 1989). */
 void traincomm_clock_offset(struct traincomm *c, double *offset, double *error);
 
-/* Shared memory of the ranks of one machine, with a zeroed part of `bytes` for each. Collective. */
+/* Shared memory of the ranks of one machine, with a zeroed part of `bytes` for each, at
+ * a multiple of 64 bytes. Collective. */
 struct traincomm_shared;
 int traincomm_shared_create(struct traincomm *c, size_t bytes, struct traincomm_shared **out);
 void *traincomm_shared_part(const struct traincomm_shared *s, int host_rank);
