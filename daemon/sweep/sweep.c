@@ -54,6 +54,8 @@ static struct job_spec *sweep_parse_trial(struct job_manager *m, json_t *documen
         permit->check(spec, permit->context, own);
     if (spec && own->count == 0 && job_check_fits(m, spec, own, &e))
         problems_add(own, "/cluster", NULL, "%s", e.text);
+    if (spec && own->count == 0)
+        job_check_caps(m, spec, own);
     if (own->count == 0)
         return spec;
     job_spec_destroy(spec);
