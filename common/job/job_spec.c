@@ -25,6 +25,38 @@ int64_t job_spec_eval_size(const struct job_spec *spec)
     return spec->eval.has_image_size ? spec->eval.image_size : spec->model.image_size;
 }
 
+int job_default_resize(int64_t size)
+{
+    return (int)lrint((double)size * 256.0 / 224.0);
+}
+
+int64_t job_spec_eval_resize(const struct job_spec *spec)
+{
+    if (spec->data.preprocess == JOB_PREPROCESS_WHOLE)
+        return job_spec_eval_size(spec);
+    return spec->eval.has_resize ? spec->eval.resize : job_default_resize(job_spec_eval_size(spec));
+}
+
+const struct job_pixels *job_pixels_of(enum job_preprocess preprocess)
+{
+    static const struct job_pixels imagenet = {
+        255, {.485f, .456f, .406f},
+         {.229f, .224f, .225f}
+    };
+    static const struct job_pixels mlperf = {
+        1, {123.68f, 116.78f, 103.94f},
+         {1,       1,       1      }
+    };
+    static const struct job_pixels whole = {
+        255, {0 },
+         { 1, 1, 1}
+    };
+
+    return preprocess == JOB_PREPROCESS_MLPERF  ? &mlperf
+           : preprocess == JOB_PREPROCESS_WHOLE ? &whole
+                                                : &imagenet;
+}
+
 bool job_spec_averages(const struct job_spec *spec)
 {
     return spec->ema.decay > 0 || spec->ema.half_life > 0;

@@ -262,6 +262,18 @@ static inline bool job_spec_has_bf16_images(const struct job_spec *spec)
 
 int64_t job_spec_eval_size(const struct job_spec *spec);
 
+/* Returns the shorter side of images before their centre of this size is cut, by default:
+ * 256/224 of it; and that of a job's evaluations. */
+int job_default_resize(int64_t size);
+int64_t job_spec_eval_resize(const struct job_spec *spec);
+
+/* How a pixel v, from 0 to 255, of red, green or blue becomes the network's input:
+ * (v / range - mean) / deviation. */
+struct job_pixels {
+    float range, mean[3], deviation[3];
+};
+const struct job_pixels *job_pixels_of(enum job_preprocess preprocess);
+
 /* Returns whether the job averages its weights (the group ema), and the decay of an update. */
 bool job_spec_averages(const struct job_spec *spec);
 double job_spec_average_decay(const struct job_spec *spec);

@@ -142,7 +142,7 @@ static void augment_tpu_eval(int width, int height, int size, int resize, struct
 static void augment_torchvision_eval(int width, int height, int size, int resize,
                                      struct augment_plan *plan)
 {
-    int side = resize ? resize : (int)lrint(size * 256.0 / 224.0);
+    int side = resize ? resize : job_default_resize(size);
 
     *plan = (struct augment_plan){
         .box = {0, 0, width, height},
@@ -158,8 +158,8 @@ static void augment_torchvision_eval(int width, int height, int size, int resize
 static void augment_mlperf_eval(int width, int height, int size, int resize,
                                 struct augment_plan *plan)
 {
-    float side = resize ? (float)resize : roundf((float)size * 256 / 224);
-    float scale = side / (float)(width < height ? width : height);
+    int side = resize ? resize : job_default_resize(size);
+    float scale = (float)side / (float)(width < height ? width : height);
 
     *plan = (struct augment_plan){
         .box = {0, 0, width, height},
@@ -263,23 +263,13 @@ int augment_prepare(struct augmenter *a, enum job_preprocess family, const struc
 
 static struct resample_output augment_output_of(enum job_preprocess family, int grey_channels)
 {
-    static const float mean[3] = {.485f, .456f, .406f}, deviation[3] = {.229f, .224f, .225f};
+    const struct job_pixels *p = job_pixels_of(family);
     struct resample_output output = {.round = family == JOB_PREPROCESS_TORCHVISION,
                                      .grey_channels = grey_channels};
 
-    if (family == JOB_PREPROCESS_MLPERF)
-        return (struct resample_output){
-            false, {1,        1,        1       },
-             {-123.68f, -116.78f, -103.94f},
-             grey_channels
-        };
     for (int c = 0; c < 3; c++) {
-        if (family == JOB_PREPROCESS_WHOLE) {
-            output.scale[c] = 1 / 255.0f;
-            continue;
-        }
-        output.scale[c] = 1 / (255 * deviation[c]);
-        output.shift[c] = -mean[c] / deviation[c];
+        output.scale[c] = 1 / (p->range * p->deviation[c]);
+        output.shift[c] = (0 - p->mean[c]) / p->deviation[c];
     }
     return output;
 }

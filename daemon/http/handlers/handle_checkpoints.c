@@ -391,10 +391,7 @@ static int checkpoints_send_onnx(const struct request *q, const struct store_job
         shape = arch_shape_of(spec);
         shape.image_size = (int)job_spec_eval_size(spec);
         snprintf(size, sizeof size, "%d", shape.image_size);
-        snprintf(resize, sizeof resize, "%lld",
-                 (long long)(spec->data.preprocess == JOB_PREPROCESS_WHOLE ? shape.image_size
-                             : spec->eval.has_resize                       ? spec->eval.resize
-                                                     : lround(shape.image_size * 256.0 / 224)));
+        snprintf(resize, sizeof resize, "%lld", (long long)job_spec_eval_resize(spec));
         snprintf(id, sizeof id, "%lld", (long long)job->id);
         fd = run_file_nameless(q, "the ONNX model", e);
         status = fd < 0 ? fd : 0;
