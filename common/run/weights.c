@@ -324,21 +324,36 @@ const char *weights_new_classifier(const struct job_spec *spec, const struct saf
     return absent || other ? last->name : NULL;
 }
 
-static int weights_check_file(const struct job_spec *spec, struct problems *rest, struct error *e)
+static int weights_compare_network(const struct safetensors *file, const struct job_spec *spec,
+                                   const char *path, const char *classifier, struct problems *rest,
+                                   struct error *e)
 {
     struct listing l = {0};
+
+    weights_list_network(&l, spec);
+    int status = weights_compare(file, l.tensors, l.count, path, spec->model.arch,
+                                 spec->model.blur_pool, classifier, rest, e);
+    free(l.tensors);
+    free(l.names);
+    return status;
+}
+
+int weights_check_network(const struct safetensors *file, const struct job_spec *spec,
+                          const char *path, struct error *e)
+{
+    return weights_compare_network(file, spec, path, NULL, NULL, e);
+}
+
+static int weights_check_file(const struct job_spec *spec, struct problems *rest, struct error *e)
+{
     struct safetensors *file;
     char path[PATH_MAX], text[ERROR_TEXT_BYTES];
     int status = weights_open(spec->model.init, path, &file, e);
 
     if (status)
         return status;
-    weights_list_network(&l, spec);
-    status =
-        weights_compare(file, l.tensors, l.count, path, spec->model.arch, spec->model.blur_pool,
-                        weights_new_classifier(spec, file, text), rest, e);
-    free(l.tensors);
-    free(l.names);
+    status = weights_compare_network(file, spec, path, weights_new_classifier(spec, file, text),
+                                     rest, e);
     safetensors_close(file);
     return status;
 }

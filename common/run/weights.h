@@ -19,6 +19,11 @@ int weights_open(const char *init, char path[PATH_MAX], struct safetensors **out
 /* Metadata of the file, which its tensors do not show: "true" or "false"; absent: not known */
 #define WEIGHTS_BLUR_POOL "blur_pool"
 
+/* Checks that the file has the tensors of the job's network and no others. path is used in
+ * messages. ERR_INVALID. */
+int weights_check_network(const struct safetensors *file, const struct job_spec *spec,
+                          const char *path, struct error *e);
+
 /* classifier: tensors of the layer with this name ("fc") need not be there nor fit; NULL: they
  * must. */
 int weights_compare(const struct safetensors *file, const struct safetensors_tensor *wanted,

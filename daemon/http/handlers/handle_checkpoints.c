@@ -9,13 +9,11 @@
 #include <unistd.h>
 
 #include "common/digest.h"
-#include "common/job/job_options.h"
 #include "common/json.h"
-#include "common/net/arch.h"
 #include "common/run/checkpoints.h"
+#include "common/run/onnx.h"
 #include "common/run/safetensors.h"
 #include "common/xalloc.h"
-#include "daemon/export/onnx.h"
 #include "daemon/http/handlers/handle_run_file.h"
 #include "daemon/http/routes.h"
 #include "daemon/job/run_dir.h"
@@ -382,36 +380,15 @@ static int checkpoints_send_onnx(const struct request *q, const struct store_job
                                  struct safetensors *weights, struct reply *r, struct error *e)
 {
     const struct job_spec *spec = store_job_document(job, e);
-    struct arch_shape shape;
-    char size[32], resize[32], id[32];
-    struct stat st;
-    int status = spec ? 0 : -(int)e->code, fd = -1;
-
-    if (!status) {
-        shape = arch_shape_of(spec);
-        shape.image_size = (int)job_spec_eval_size(spec);
-        snprintf(size, sizeof size, "%d", shape.image_size);
-        snprintf(resize, sizeof resize, "%lld", (long long)job_spec_eval_resize(spec));
-        snprintf(id, sizeof id, "%lld", (long long)job->id);
-        fd = run_file_nameless(q, "the ONNX model", e);
-        status = fd < 0 ? fd : 0;
-    }
-    int copy = status ? -1 : dup(fd);
+    int fd = spec ? run_file_nameless(q, "the ONNX model", e) : -(int)e->code;
+    int status = fd < 0 ? fd : 0, copy = status ? -1 : dup(fd);
     FILE *out = copy < 0 ? NULL : must_alloc(fdopen(copy, "w"));
+    struct stat st;
+
     if (!status && !out)
         status = error_set_errno(e, errno, "cannot write the ONNX model");
     if (out) {
-        const struct onnx_property facts[] = {
-            {"arch",                          spec->model.arch},
-            {"job",                           id              },
-            {"step",                          strrchr(q->path,  '/') + 1},
-            {"image_size",                               size                                   },
-            {"resize",                               resize    },
-            {"preprocess",
-             job_option_choice(job_option_find("/data/preprocess"),                                (size_t)spec->data.preprocess)},
-            {"pixels", onnx_pixels(spec->data.preprocess)},
-        };
-        status = onnx_write(&shape, weights, facts, sizeof facts / sizeof *facts, out, e);
+        status = onnx_write(spec, job->id, weights, "the checkpoint", out, e);
         fclose(out);
     }
     safetensors_close(weights);
