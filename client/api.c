@@ -1,22 +1,19 @@
 #include "client/api.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "client/context.h"
+#include "client/files.h"
 #include "client/token.h"
 #include "common/buffer.h"
 #include "common/json.h"
 #include "common/problem.h"
-#include "common/system/file.h"
 #include "common/system/host.h"
 #include "common/text.h"
 #include "common/xalloc.h"
@@ -575,62 +572,19 @@ int api_call(const char *method, json_t **json, struct error *e, const char *for
     return api_perform_json(curl, path, NULL, json, e);
 }
 
-static char temporary[PATH_MAX];
+struct download {
+    const char *path, *type;
+};
 
-/* Terminates the process by the same signal, whose default action SA_RESETHAND has restored. */
-static void api_download_on_signal(int signal_number)
+static int api_download_fill(FILE *out, void *context, struct error *e)
 {
-    unlink(temporary);
-    raise(signal_number);
-}
+    const struct download *d = context;
 
-static const int api_download_signals[] = {SIGINT, SIGTERM, SIGHUP};
-#define DOWNLOAD_SIGNALS (sizeof api_download_signals / sizeof api_download_signals[0])
-
-static int api_download_fetch(const char *path, const char *type, double *bytes, struct error *e)
-{
-    int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    FILE *out = fd < 0 ? NULL : fdopen(fd, "w");
-    int reason = errno;
-    struct stat st;
-
-    if (!out && fd >= 0)
-        close(fd);
-    if (!out)
-        return error_set_errno(e, reason, "cannot create %s", temporary);
-    int status = api_get_file(path, type, out, e);
-    if (fflush(out) || fsync(fd) || fstat(fd, &st))
-        status = status ? status : error_set_errno(e, errno, "cannot write %s", temporary);
-    else
-        *bytes = (double)st.st_size;
-    fclose(out);
-    return status;
+    return api_get_file(d->path, d->type, out, e);
 }
 
 int api_download(const char *path, const char *type, const char *file, double *bytes,
                  struct error *e)
 {
-    struct sigaction action = {.sa_handler = api_download_on_signal, .sa_flags = (int)SA_RESETHAND};
-    struct sigaction before[DOWNLOAD_SIGNALS] = {0};
-    struct stat st;
-
-    if ((size_t)snprintf(temporary, sizeof temporary, "%s.part", file) >= sizeof temporary)
-        return error_set(e, ERR_USAGE, "the path of the file is too long");
-    if (stat(file, &st) == 0 && !S_ISREG(st.st_mode))
-        return error_set(e, ERR_USAGE, "%s is %s, not a regular file", file, file_kind(st.st_mode));
-    sigemptyset(&action.sa_mask);
-    for (size_t i = 0; i < DOWNLOAD_SIGNALS; i++) /* keep ignored ones ignored, as under nohup */
-        if (!sigaction(api_download_signals[i], NULL, &before[i]) &&
-            before[i].sa_handler != SIG_IGN)
-            sigaction(api_download_signals[i], &action, NULL);
-    int status = api_download_fetch(path, type, bytes, e);
-    if (status == 0 && rename(temporary, file))
-        status = error_set_errno(e, errno, "cannot write %s", file);
-    if (status)
-        unlink(temporary);
-    else
-        file_sync_dir_of(file);
-    for (size_t i = 0; i < DOWNLOAD_SIGNALS; i++)
-        sigaction(api_download_signals[i], &before[i], NULL);
-    return status;
+    return files_write(file, api_download_fill, &(struct download){path, type}, bytes, e);
 }

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "client/cmd.h"
+#include "client/files.h"
 #include "client/local.h"
 #include "common/dataset/class_names.h"
 #include "common/document.h"
@@ -133,13 +134,11 @@ static int predict_images_print(const char *dir, const json_t *names, struct err
 
 static int cmd_predict_images(const struct cmd_args *args)
 {
-    const char *tmp = getenv("TMPDIR");
     char dir[PATH_MAX];
     json_t *names = NULL;
     struct error e, ignored;
 
-    if (file_path(dir, &e, "%s/trainctl-XXXXXX", tmp && *tmp ? tmp : "/tmp") ||
-        (!mkdtemp(dir) && error_set_errno(&e, errno, "cannot make the folder %s", dir)))
+    if (files_make_temporary(dir, &e))
         return cmd_fail(&e);
     int status = predict_images_prepare(dir, args, &names, &e);
     if (!status)

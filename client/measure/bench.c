@@ -1,10 +1,10 @@
 #include "client/measure/bench.h"
 
-#include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/files.h"
 #include "client/local.h"
 #include "common/buffer.h"
 #include "common/job/job_document.h"
@@ -139,8 +139,7 @@ int bench_read(const char *events_path, const struct job_spec *spec, struct benc
 int bench_run(const struct job_spec *spec, struct bench *bench, struct error *e)
 {
     char dir[PATH_MAX], path[PATH_MAX];
-    const char *tmp = getenv("TMPDIR");
-    int status = file_path(dir, e, "%s/trainctl-bench-XXXXXX", tmp && *tmp ? tmp : "/tmp");
+    int status = files_make_temporary(dir, e);
     json_t *job = job_spec_to_json(spec);
     struct local l = {.spec = spec,
                       .run_dir = dir,
@@ -149,8 +148,6 @@ int bench_run(const struct job_spec *spec, struct bench *bench, struct error *e)
                       .job = json_pack("{s:n}", "reason")};
     struct stream_event event;
 
-    if (!status && !mkdtemp(dir))
-        status = error_set_errno(e, errno, "cannot create the folder %s", dir);
     if (!status)
         status = file_path(path, e, "%s/job.json", dir);
     if (!status)
