@@ -148,7 +148,7 @@ const char *cmd_role_at(size_t i);   /* roles of tokens: "read"... */
     X(submit) X(run) X(list) X(show) X(watch) X(wait) X(logs) X(cancel) \
     X(resume) X(clone) X(hold) X(release) X(priority) X(tag) X(note) X(rename) X(rm) \
     X(metrics) X(confusion) X(compare) X(export) X(checkpoints) X(events) X(provenance) X(reproduce) \
-    X(plan) X(predict) X(predict_images) X(presets) X(bench) X(scale) \
+    X(plan) X(predict) X(predict_images) X(export_onnx) X(presets) X(bench) X(scale) \
     X(sweep) \
     X(nodes) X(usage) X(failures) X(forecasts) \
     X(doctor) X(token) X(notify) X(audit) X(backup) \
