@@ -108,6 +108,7 @@ void run_destroy(struct run *r)
     dataset_close(r->train_data);
     dataset_close(r->eval_data);
     model_destroy(r->model);
+    free(r->class_weights);
     plan_destroy(r->plan);
     job_spec_destroy(r->spec);
     report_destroy(r->report);

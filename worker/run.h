@@ -29,8 +29,9 @@ struct run {
     struct job_spec *spec;
     struct plan *plan; /* NULL until the images are counted */
     struct model *model;
-    struct ema *ema;     /* averaged weights, in train(); or NULL */
-    int64_t averaged_at; /* step after which the statistics were last averaged; 0: never */
+    double *class_weights; /* derived from the data, for the loss; or NULL */
+    struct ema *ema;       /* averaged weights, in train(); or NULL */
+    int64_t averaged_at;   /* step after which the statistics were last averaged; 0: never */
     struct model_tuning tuning;
     struct dataset *train_data,
         *eval_data;           /* NULL: synthetic, or none; train_data: this node's part */

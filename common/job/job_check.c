@@ -248,6 +248,29 @@ static void job_check_formats(const struct job_spec *spec, bool eval_mode, struc
         "/comm/dtype", "must be \"fp32\" when mode is \"eval\": no gradients are summed", p);
 }
 
+static void job_check_class_weights(const struct job_spec *spec, struct problems *p)
+{
+    static const char key[] = "/class_weights";
+    size_t count = spec->class_weight_count, above = 0;
+    bool balances = job_spec_balances(spec);
+
+    for (size_t i = 0; i < count; i++)
+        above += spec->class_weights[i] > 0;
+    job_check_demand(count == 0 || balances || above > 0, key,
+                     "must have a number above 0: nothing is learned with 0", p);
+    job_check_demand(
+        !balances || spec->mode == JOB_MODE_EVAL || !job_spec_is_synthetic(spec->data.train), key,
+        "\"balanced\" needs images to count, but the labels of synthetic ones are random: give a "
+        "number for each class",
+        p);
+    if (count && !balances && count != (size_t)spec->model.classes && !problems_about(p, key) &&
+        !problems_about(p, "/model/classes"))
+        problems_add(p, key, NULL,
+                     "must have %lld numbers, one for each class (model.classes) in the order of "
+                     "the class folders, not %zu",
+                     (long long)spec->model.classes, count);
+}
+
 static void job_check_monitor(const struct job_spec *spec, bool eval_mode, struct problems *p)
 {
     bool plateau = spec->lr.decay == JOB_DECAY_PLATEAU,
@@ -287,6 +310,7 @@ void job_check_together(const struct job_spec *spec, struct problems *p)
         "/eval/stop_at_target", "needs data.eval, the images to measure the accuracy on", p);
     job_check_augmentation(spec, p);
     job_check_monitor(spec, eval_mode, p);
+    job_check_class_weights(spec, p);
     job_check_demand(!spec->eval.predictions || spec->data.eval || problems_about(p, "/data/eval"),
                      "/eval/predictions", "needs data.eval, the images to write predictions of", p);
     job_check_demand(!job_spec_averages(spec) || !eval_mode,

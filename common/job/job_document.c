@@ -365,7 +365,8 @@ static json_t *document_schema_describe(const struct job_option *o)
 static json_t *job_schema_row(const struct job_option *o)
 {
     json_t *schema = json_object(), *type = json_string(type_names[o->type]);
-    bool words = (o->type == JOB_OPTION_INTEGER || o->type == JOB_OPTION_STRINGS) && o->choices;
+    bool words = o->choices && (o->type == JOB_OPTION_INTEGER || o->type == JOB_OPTION_STRINGS ||
+                                o->type == JOB_OPTION_NUMBERS);
     char pattern[64];
 
     json_object_set_new(schema, "description", document_schema_describe(o));

@@ -254,6 +254,12 @@ static const struct job_option options[] = {
     {"/loss_scale", JOB_OPTION_NUMBER, AT(loss_scale), DEFAULT("1"), RANGE(0, 16777216), ABOVE,
      HELP("Factor for the loss before the backward pass, removed from the gradients before they are used. Not needed, since bf16 has the "
           "range of fp32; powers of two do not change the result. Only with precision bf16.")},
+    {"/class_weights", JOB_OPTION_NUMBERS, AT(class_weights), FLAG(class_weight_count), DEFAULT("[]"), RANGE(0, 1e6), .most = JOB_CLASS_WEIGHTS_MAX,
+     WORDS("balanced"),
+     HELP("Weights of the classes in the training loss, for data with many images of some classes and few of others: a number for each class, in the order of the class "
+          "folders, or \"balanced\": images / (classes x images of the class), counted in data.train, where classes are those with images, as in scikit-learn. []: 1 for all. "
+          "The loss of an image is multiplied by the weight of its class; the divisor stays the number of images, as in Keras. Label smoothing weights the part of each "
+          "class by its own weight with cross_entropy, as in PyTorch, and by that of the label with bce. Evaluations are not weighted.")},
 
     {"/lr/base", JOB_OPTION_NUMBER, AT(lr.base), DEFAULT("0.1"), RANGE(0, 1e12), ABOVE,
      HELP("Learning rate for a global batch of lr.base_batch. The default depends on optimizer.name: 0.1 for sgd, sgdw and lars, 0.001 "
@@ -597,6 +603,14 @@ static void job_options_describe_choices(const struct job_option *o, char *text,
         used += (size_t)snprintf(text + used, bytes - used, "%s \"%s\"", i ? "," : "", choice);
 }
 
+static void job_options_add_words(const struct job_option *o, char *text, size_t bytes)
+{
+    const char *word;
+
+    for (size_t i = 0, used = 0; (word = job_option_choice(o, i)); i++)
+        used += (size_t)snprintf(text + used, bytes - used, ", or \"%s\"", word);
+}
+
 static const char *job_options_made_of(const struct job_option *o)
 {
     const char *letters = job_text_letters(o->text);
@@ -608,7 +622,6 @@ static const char *job_options_made_of(const struct job_option *o)
 void job_option_expects(const struct job_option *o, char text[JOB_OPTION_EXPECTS_BYTES])
 {
     size_t bytes = JOB_OPTION_EXPECTS_BYTES, used;
-    const char *word;
     char range[128];
 
     job_options_describe_range(o, range, sizeof range);
@@ -618,8 +631,7 @@ void job_option_expects(const struct job_option *o, char text[JOB_OPTION_EXPECTS
         break;
     case JOB_OPTION_INTEGER:
         used = (size_t)snprintf(text, bytes, "an integer %s", range);
-        for (size_t i = 0; (word = job_option_choice(o, i)); i++)
-            used += (size_t)snprintf(text + used, bytes - used, ", or \"%s\"", word);
+        job_options_add_words(o, text + used, bytes - used);
         break;
     case JOB_OPTION_NUMBER:
         snprintf(text, bytes, "a number %s", range);
@@ -635,12 +647,12 @@ void job_option_expects(const struct job_option *o, char text[JOB_OPTION_EXPECTS
     case JOB_OPTION_STRINGS:
         used = (size_t)snprintf(text, bytes, "a list of at most %zu strings of %.0f to %.0f %s",
                                 o->most, o->min, o->max, job_options_made_of(o));
-        for (size_t i = 0; (word = job_option_choice(o, i)); i++)
-            used += (size_t)snprintf(text + used, bytes - used, ", or \"%s\"", word);
+        job_options_add_words(o, text + used, bytes - used);
         break;
     case JOB_OPTION_NUMBERS:
-        snprintf(text, bytes, "a list of at most %zu %s %s", o->most,
-                 o->whole ? "integers" : "numbers", range);
+        used = (size_t)snprintf(text, bytes, "a list of at most %zu %s %s", o->most,
+                                o->whole ? "integers" : "numbers", range);
+        job_options_add_words(o, text + used, bytes - used);
         break;
     case JOB_OPTION_MAP:
         snprintf(text, bytes,

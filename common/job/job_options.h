@@ -52,7 +52,8 @@ struct job_option {
     size_t most;     /* maximum number of elements of a list or MAP */
     const char *const *choices; /* terminated by NULL, in the order of the field's enum. For an
                                    integer: words that are valid too, stored as min - 1, min - 2,
-                                   ...; for STRINGS: words that stand for a list of only them */
+                                   ...; for STRINGS and NUMBERS: words that stand for a list of
+                                   only them, stored as such */
     const char *unit;           /* for example "images"; NULL: none */
     const char *help;           /* one or two sentences, without range and default */
 };

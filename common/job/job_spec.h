@@ -59,14 +59,15 @@ enum job_rounding { JOB_ROUNDING_FLOOR, JOB_ROUNDING_EXACT };
 enum job_batch_schedule { JOB_BATCH_CONSTANT, JOB_BATCH_FILL };
 enum job_rescale { JOB_RESCALE_RESCALE, JOB_RESCALE_KEEP_BATCH };
 
-#define JOB_AFTER_MAX      64
-#define JOB_MILESTONES_MAX 32
-#define JOB_KEEP_BEST_MAX  100
-#define JOB_MPI_ARGS_MAX   64
-#define JOB_HOSTS_MAX      4096
-#define JOB_ENV_MAX        64
-#define JOB_TAGS_MAX       17   /* 16, and one that replaced the star of older versions */
-#define JOB_NOTE_MAX       4096 /* in characters */
+#define JOB_AFTER_MAX         64
+#define JOB_MILESTONES_MAX    32
+#define JOB_CLASS_WEIGHTS_MAX 1000
+#define JOB_KEEP_BEST_MAX     100
+#define JOB_MPI_ARGS_MAX      64
+#define JOB_HOSTS_MAX         4096
+#define JOB_ENV_MAX           64
+#define JOB_TAGS_MAX          17   /* 16, and one that replaced the star of older versions */
+#define JOB_NOTE_MAX          4096 /* in characters */
 
 /* The spec owns its strings; NULL represents JSON null. A list of strings is NULL or
  * NULL-terminated. Optional numbers have a has_ flag. */
@@ -157,6 +158,8 @@ struct job_spec {
     enum job_precision precision;
     enum job_loss loss;
     double loss_scale;
+    double class_weights[JOB_CLASS_WEIGHTS_MAX];
+    size_t class_weight_count; /* 0: all are 1 */
     struct {
         double base;
         int64_t base_batch;
@@ -258,6 +261,12 @@ bool job_spec_is_synthetic(const char *path);
 static inline bool job_spec_has_bf16_images(const struct job_spec *spec)
 {
     return spec->precision == JOB_PRECISION_BF16 && spec->data.mixup == 0 && spec->data.cutmix == 0;
+}
+
+/* Returns whether the class weights are derived from the training data. */
+static inline bool job_spec_balances(const struct job_spec *spec)
+{
+    return spec->class_weight_count && spec->class_weights[0] < 0; /* the word of the key */
 }
 
 int64_t job_spec_eval_size(const struct job_spec *spec);

@@ -321,21 +321,23 @@ static void job_value_store_strings(const struct job_option *o, const json_t *v,
     *(size_t *)job_value_flag_of(o, spec) = count;
 }
 
-static void job_value_store_numbers(const struct job_option *o, const json_t *v,
-                                    struct job_spec *spec)
-{
-    size_t count = json_array_size(v);
-
-    for (size_t i = 0; i < count; i++)
-        ((double *)job_value_option_field(o, spec))[i] = json_number_value(json_array_get(v, i));
-    *(size_t *)job_value_flag_of(o, spec) = count;
-}
-
 static int64_t job_value_option_integer(const struct job_option *o, const json_t *v)
 {
     if (json_is_string(v))
         return (int64_t)o->min - 1 - job_value_choice_index(o, v);
     return json_is_integer(v) ? json_integer_value(v) : (int64_t)json_real_value(v);
+}
+
+static void job_value_store_numbers(const struct job_option *o, const json_t *v,
+                                    struct job_spec *spec)
+{
+    double *numbers = job_value_option_field(o, spec);
+    size_t count = json_is_string(v) ? 1 : json_array_size(v);
+
+    for (size_t i = 0; i < count; i++)
+        numbers[i] = json_is_string(v) ? (double)job_value_option_integer(o, v)
+                                       : json_number_value(json_array_get(v, i));
+    *(size_t *)job_value_flag_of(o, spec) = count;
 }
 
 static void job_value_store_steps(const struct job_option *o, const json_t *v,
@@ -413,16 +415,24 @@ static json_t *job_value_number_to_json(double x)
     return x == trunc(x) && fabs(x) < 1e15 ? json_integer((json_int_t)x) : json_number(x);
 }
 
+static json_t *job_value_word_to_json(const struct job_option *o, int64_t stored)
+{
+    return json_string(o->choices[(int64_t)o->min - 1 - stored]);
+}
+
 static json_t *job_value_list_to_json(const struct job_option *o, const struct job_spec *spec)
 {
     size_t count = *(size_t *)job_value_flag_of(o, spec);
-    json_t *list = json_array();
+    const double *numbers = job_value_option_field(o, spec);
 
+    if (o->type == JOB_OPTION_NUMBERS && o->choices && count && numbers[0] < o->min)
+        return job_value_word_to_json(o, (int64_t)numbers[0]);
+    json_t *list = json_array();
     for (size_t i = 0; i < count; i++)
-        json_array_append_new(
-            list, o->type == JOB_OPTION_STRINGS
-                      ? json_string((*(char ***)job_value_option_field(o, spec))[i])
-                      : job_value_number_to_json(((double *)job_value_option_field(o, spec))[i]));
+        json_array_append_new(list,
+                              o->type == JOB_OPTION_STRINGS
+                                  ? json_string((*(char ***)job_value_option_field(o, spec))[i])
+                                  : job_value_number_to_json(numbers[i]));
     if (count == 1 && job_value_choice_index(o, json_array_get(list, 0)) >= 0) {
         json_t *word = json_incref(json_array_get(list, 0));
         json_decref(list);
@@ -467,9 +477,8 @@ json_t *job_value_load(const struct job_option *o, const struct job_spec *spec)
     case JOB_OPTION_BOOLEAN:
         return json_boolean(*(bool *)job_value_option_field(o, spec));
     case JOB_OPTION_INTEGER:
-        return o->choices && (double)*integers < o->min
-                   ? json_string(o->choices[(int64_t)o->min - 1 - *integers])
-                   : json_integer(*integers);
+        return o->choices && (double)*integers < o->min ? job_value_word_to_json(o, *integers)
+                                                        : json_integer(*integers);
     case JOB_OPTION_NUMBER:
         return job_value_number_to_json(*(double *)job_value_option_field(o, spec));
     case JOB_OPTION_STRING:

@@ -23,6 +23,7 @@ static const char *const role_names[] = {[DATASET_TRAIN] = "train", [DATASET_EVA
 #define MIXED_Z         6.0   /* in standard deviations from random mixing; less is fine */
 #define MIXED_FINE      0.98
 #define MIXED_TOLERABLE 0.8
+#define UNEVEN          5 /* more than so many times as many images of a class as of another */
 
 #define SPAN_BYTES 64
 static const char *audit_checks_images_span(int64_t least, int64_t most, char text[SPAN_BYTES])
@@ -85,6 +86,7 @@ void audit_check_labels(struct audit *a)
         if (counts.outside)
             snprintf(outside, sizeof outside, "; %" PRId64 " label%s outside 1 to %d",
                      counts.outside, counts.outside == 1 ? " is" : "s are", a->classes);
+        bool uneven = role == DATASET_TRAIN && counts.most > UNEVEN * counts.least;
         enum audit_status status = counts.outside          ? AUDIT_PROBLEM
                                    : counts.missing == 0   ? AUDIT_OK
                                    : role == DATASET_TRAIN ? AUDIT_PROBLEM
@@ -94,8 +96,9 @@ void audit_check_labels(struct audit *a)
                             a->classes, "missing", counts.missing, "outside",
                             (json_int_t)counts.outside, "least", (json_int_t)counts.least, "most",
                             (json_int_t)counts.most),
-                  "%d class%s of %s%s%s", there, there == 1 ? "" : "es",
-                  audit_checks_images_span(counts.least, counts.most, span), missing, outside);
+                  "%d class%s of %s%s%s%s", there, there == 1 ? "" : "es",
+                  audit_checks_images_span(counts.least, counts.most, span), missing, outside,
+                  uneven ? "; see class_weights in train-job(5)" : "");
     }
 }
 

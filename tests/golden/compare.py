@@ -85,12 +85,21 @@ def worst_of(ours, theirs, chosen, start=None):
     return max((distance(way(ours, n), way(theirs, n)), n) for n in names)
 
 
-def binary_cross_entropy(smoothing):
+def cross_entropy(smoothing, weights):
+    """torch's mean divides by the weights of the labels: the sum over the images does not."""
+    if weights is None:
+        return torch.nn.CrossEntropyLoss(label_smoothing=smoothing)
+    criterion = torch.nn.CrossEntropyLoss(weights, label_smoothing=smoothing, reduction="sum")
+    return lambda scores, labels: criterion(scores, labels) / len(labels)
+
+
+def binary_cross_entropy(smoothing, weights):
     """Summed over the classes, averaged over the images: Composer's binary_cross_entropy_with_logits."""
     def loss(scores, labels):
         classes = scores.shape[1]
         target = torch.nn.functional.one_hot(labels, classes) * (1 - smoothing) + smoothing / classes
-        return torch.nn.functional.binary_cross_entropy_with_logits(scores, target, reduction="sum") / len(labels)
+        weight = None if weights is None else weights[labels].unsqueeze(1).expand_as(target)
+        return torch.nn.functional.binary_cross_entropy_with_logits(scores, target, weight, reduction="sum") / len(labels)
     return loss
 
 
@@ -119,7 +128,8 @@ def torch_steps(model, batches, letters):
     ]
     optimizer = torch.optim.SGD(groups, lr=0.0005, momentum=0.9, nesterov="n" in letters)
     smoothing = 0.1 if "s" in letters else 0
-    criterion = binary_cross_entropy(smoothing) if "e" in letters else torch.nn.CrossEntropyLoss(label_smoothing=smoothing)
+    weights = (torch.arange(list(model.children())[-1].out_features) + 1) / 2 if "k" in letters else None
+    criterion = (binary_cross_entropy if "e" in letters else cross_entropy)(smoothing, weights)
     losses, steps = [], len(batches["images"])
     for i, (x, y) in enumerate(zip(batches["images"], batches["labels"])):
         for g in optimizer.param_groups:
@@ -354,6 +364,8 @@ TRAININGS = [
     ("label smoothing and mixup", "resnet18:0.125", 16, 3, 1, "sm"),
     ("binary cross entropy", "resnet18:0.125", 16, 3, 2, "e"),
     ("binary cross entropy, label smoothing and mixup", "resnet18:0.125", 16, 3, 1, "esm"),
+    ("class weights, label smoothing and mixup", "resnet18:0.125", 16, 3, 2, "ksm"),
+    ("class weights, binary cross entropy, label smoothing and mixup", "resnet18:0.125", 16, 3, 1, "kesm"),
     ("without Winograd: Nesterov, label smoothing and mixup", "resnet18:0.125", 16, 3, 1, "xnsm"),
     ("convolutions by OpenBLAS", "resnet18", 16, 3, 1, "b"),
     ("binary cross entropy and label smoothing", "resnet18:0.125+blur", 16, 3, 2, "es"),

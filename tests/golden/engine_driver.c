@@ -274,6 +274,7 @@ static int run_logits(char **a)
 struct options {
     bool smooth;   /* s: label smoothing 0.1 */
     bool binary;   /* e: loss bce */
+    bool weighs;   /* k: class c has the weight 0.5 (c + 1) */
     bool nesterov; /* n */
     bool
         decay_bn; /* d: weight decay 0.1, for batch norm too; w: the same, but not for batch norm */
@@ -289,6 +290,7 @@ static struct options options_of(const char *text)
 {
     return (struct options){.smooth = strchr(text, 's'),
                             .binary = strchr(text, 'e'),
+                            .weighs = strchr(text, 'k'),
                             .nesterov = strchr(text, 'n'),
                             .decay_bn = strchr(text, 'd'),
                             .heavy = strpbrk(text, "dw"),
@@ -342,6 +344,11 @@ static int run_train(char **a)
     struct batches b = make_batches(atoi(a[3]), &c);
     struct model *m = make_model(&c, !o.direct);
 
+    double weights[CLASSES];
+    for (int i = 0; i < CLASSES; i++)
+        weights[i] = 0.5 * (i + 1);
+    if (o.weighs)
+        model_weigh_classes(m, weights);
     shake_batch_norm(m, 0.1);
     save_weights(m, in(a[6], "", "weights"));
     write_batches(&b, in(a[6], "", "batches"));

@@ -47,7 +47,7 @@ void pool_blur_backward_reference(const struct window *w, const float *dy, int n
 void pool_average_reference(const float *x, int n, int pixels, int c, float *y);
 
 double softmax_loss_reference(enum job_loss kind, const double *logits, int32_t label, int classes,
-                              double smoothing);
+                              double smoothing, const double *weights); /* NULL: none */
 
 void winograd_input_reference(struct winograd_tile t, const float *const *pixels, size_t channels,
                               float *v, size_t ld);

@@ -52,6 +52,28 @@ static double loss_of_sigmoids(const float *x, int classes, double at_label, dou
     return sum - (1 - smoothing) * at_label - smoothing * all / classes;
 }
 
+/* Target of row i for class j, times its weight */
+static double softmax_loss_weighted_target(const struct softmax_target *t, int i, int j)
+{
+    int own = t->labels[i], other = t->labels[t->n - 1 - i];
+    double label = (j == own ? t->lambda : 0) + (j == other ? 1 - t->lambda : 0);
+    double spread = t->loss == JOB_LOSS_BCE
+                        ? t->lambda * t->weights[own] + (1 - t->lambda) * t->weights[other]
+                        : t->weights[j];
+
+    return (1 - t->smoothing) * label * t->weights[j] + t->smoothing / t->classes * spread;
+}
+
+/* Sum of the weighted targets times x, the logits of row i (NULL: 1). */
+static double softmax_loss_weighted_sum(const struct softmax_target *t, int i, const float *x)
+{
+    double sum = 0;
+
+    for (int j = 0; j < t->classes; j++)
+        sum += softmax_loss_weighted_target(t, i, j) * (x ? x[j] : 1);
+    return sum;
+}
+
 static struct softmax_row softmax_loss_make_row(const struct softmax_target *t, const float *logits,
                                                 int i, float *probabilities)
 {
@@ -63,8 +85,12 @@ static struct softmax_row softmax_loss_make_row(const struct softmax_target *t, 
     if (t->lambda < 1)
         at_label = t->lambda * at_label + (1 - t->lambda) * x[other];
     int correct = softmax_loss_largest(x, t->classes) == (t->lambda < 0.5 ? other : own);
+    double at_targets = t->weights ? softmax_loss_weighted_sum(t, i, x) : 0;
     double loss = (t->loss == JOB_LOSS_BCE ? loss_of_sigmoids : loss_of_row)(
-        x, t->classes, at_label, t->smoothing, probabilities + at);
+        x, t->classes, t->weights ? 0 : at_label, t->weights ? 0 : t->smoothing,
+        probabilities + at);
+    if (t->weights)
+        loss = softmax_loss_weighted_sum(t, i, NULL) * loss - at_targets;
     return (struct softmax_row){loss, correct};
 }
 
@@ -89,9 +115,26 @@ double softmax_loss_sum(const struct softmax_row *rows, int n, int *correct)
     return loss;
 }
 
+static void softmax_loss_backward_weighted(const struct softmax_target *t,
+                                           const float *probabilities, int i, double scale,
+                                           float *dlogits)
+{
+    double weight = softmax_loss_weighted_sum(t, i, NULL);
+
+    for (int j = 0; j < t->classes; j++) {
+        size_t at = (size_t)i * (size_t)t->classes + (size_t)j;
+        double target = softmax_loss_weighted_target(t, i, j);
+        dlogits[at] = (float)(scale * (weight * probabilities[at] - target));
+    }
+}
+
 void softmax_loss_backward(const struct softmax_target *t, const float *probabilities, int first,
                            int end, double scale, float *dlogits)
 {
+    for (int i = first; i < end && !dry_run && t->weights; i++)
+        softmax_loss_backward_weighted(t, probabilities, i, scale, dlogits);
+    if (t->weights)
+        return;
     for (int i = first; i < end && !dry_run; i++)
         for (int j = 0; j < t->classes; j++) {
             size_t at = (size_t)i * (size_t)t->classes + (size_t)j;

@@ -5,6 +5,10 @@
  *
  * With mixup (lambda < 1) row i counts lambda for its own label and 1 - lambda for that of row
  * n-1-i, and is correct by the label with the larger weight. Threads share rows [first, end).
+ *
+ * With class weights each class's term of the cross entropy is multiplied by the weight of that
+ * class, as torch does for labels with smoothing and for probabilities, and the whole binary cross
+ * entropy by that of the label. Sums are not divided by the weights.
  */
 #pragma once
 
@@ -18,6 +22,7 @@ struct softmax_target {
     double smoothing, lambda;
     const int32_t *labels; /* (n) */
     int n;
+    const double *weights; /* (classes); NULL: all 1 */
 };
 
 struct softmax_row {
@@ -32,9 +37,9 @@ void softmax_loss_rows(const struct softmax_target *t, const float *logits, int 
 /* Returns the sum of the losses; *correct (may be NULL) gets the number of correct rows. */
 double softmax_loss_sum(const struct softmax_row *rows, int n, int *correct);
 
-/* dlogits (may be probabilities) = scale (probabilities - target). */
+/* dlogits (may be probabilities) = scale (probabilities - target), without class weights. */
 void softmax_loss_backward(const struct softmax_target *t, const float *probabilities, int first,
                            int end, double scale, float *dlogits);
 
-/* Loss of one row, in double, without smoothing */
+/* Loss of one row, in double, without smoothing and class weights */
 double softmax_loss_of(enum job_loss loss, const float *logits, int classes, int label);

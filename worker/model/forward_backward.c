@@ -304,6 +304,11 @@ void model_mix(struct model *m, double lambda)
     m->mixed = 1 - lambda;
 }
 
+void model_weigh_classes(struct model *m, const double *weights)
+{
+    m->class_weights = weights;
+}
+
 void model_draw(struct model *m, const struct model_draw *draw)
 {
     m->draw = *draw;

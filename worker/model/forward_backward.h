@@ -12,6 +12,10 @@ double model_forward(struct model *m, const void *images, const int32_t *labels,
  * CE(label of n-1-i); the caller mixes the images. Initially 1: not mixed. */
 void model_mix(struct model *m, double lambda);
 
+/* From the next model_forward on, the loss has class weights (kernels/softmax_loss.h), which must
+ * stay valid; NULL: none. */
+void model_weigh_classes(struct model *m, const double *weights);
+
 /* Keys of dropout's random numbers for the next model_forward: image i has the stream (seed, its
  * epoch, first_number + indices[i]). indices must stay valid until backward is done; NULL: i. */
 void model_draw(struct model *m, const struct model_draw *draw);

@@ -113,6 +113,7 @@ struct model {
     const void *images; /* float or bf16 */
     const int32_t *labels;
     double mixed; /* 1 - lambda of model_mix */
+    const double *class_weights;
     struct model_draw draw;
 };
 
@@ -198,8 +199,9 @@ static inline struct linear model_classifier(const struct model *m)
 
 static inline struct softmax_target model_target(const struct model *m)
 {
-    return (struct softmax_target){m->config.loss, m->config.classes, m->config.label_smoothing,
-                                   1 - m->mixed,   m->labels,         m->n};
+    return (struct softmax_target){m->config.loss,  m->config.classes, m->config.label_smoothing,
+                                   1 - m->mixed,    m->labels,         m->n,
+                                   m->class_weights};
 }
 
 static inline struct conv_memory model_memory(const struct model *m)

@@ -15,12 +15,15 @@
 #include "common/job/job_document.h"
 #include "common/job/recipe/preset.h"
 #include "common/json.h"
+#include "common/log.h"
 #include "common/plan/plan_build.h"
 #include "common/plan/replan.h"
+#include "common/run/stall_report.h"
 #include "common/run/weights.h"
 #include "common/system/file.h"
 #include "common/text.h"
 #include "common/xalloc.h"
+#include "worker/model/forward_backward.h"
 #include "worker/watch/stall.h"
 
 #define STORED_DIGITS 12 /* number of digits in job.json, as printed by json_file_write */
@@ -483,6 +486,72 @@ static int start_data_report_other_threads(struct run *r, struct error *e)
     return run_warn(r, r->from.step, message, e);
 }
 
+/* Of the whole training data. Images that cannot be read, which training reports, do not count.
+ * Collective. */
+static void start_count_labels(const struct run *r, double *counts, int64_t classes)
+{
+    int64_t ranks = r->world / r->part.of, rank = r->rank % ranks;
+    int64_t images = dataset_images(r->train_data), end = images * (rank + 1) / ranks;
+    struct dataset_image image;
+    struct error e;
+
+    for (int64_t i = images * rank / ranks; i < end; i++) {
+        int64_t label = dataset_entry(r->train_data, i)->label;
+        if (label < 0 && dataset_read(r->train_data, i, &image, &e) == 0) {
+            label = image.label;
+            dataset_image_release(&image);
+        }
+        if (label >= 0 && label < classes)
+            counts[label]++;
+        stall_progress_add(1);
+    }
+    traincomm_reduce(r->comm, TRAINCOMM_SUM, counts, (size_t)classes);
+}
+
+/* Turns the classes' numbers of images into images / (classes x images of the class), where classes
+ * are those that have images. */
+static int start_balance(struct run *r, double *weights, int64_t classes, struct error *e)
+{
+    double images = 0, least = INFINITY, most = 0;
+    int64_t empty = 0, first_empty = 0;
+    char message[160];
+
+    for (int64_t c = 0; c < classes; c++) {
+        images += weights[c];
+        if (weights[c] == 0 && empty++ == 0)
+            first_empty = c;
+    }
+    for (int64_t c = 0; c < classes; c++)
+        if (weights[c] > 0) {
+            weights[c] = images / ((double)(classes - empty) * weights[c]);
+            least = fmin(least, weights[c]);
+            most = fmax(most, weights[c]);
+        }
+    if (r->rank == 0)
+        log_info("class_weights \"balanced\": from %.4g to %.4g", least, most);
+    snprintf(message, sizeof message,
+             "data.train has no images of %lld of the %lld classes, the first of them is %lld: "
+             "class_weights \"balanced\" gives them 0",
+             (long long)empty, (long long)classes, (long long)first_empty);
+    return empty ? run_warn(r, r->from.step, message, e) : 0;
+}
+
+/* Collective */
+static int start_weigh_classes(struct run *r, struct error *e)
+{
+    const struct job_spec *s = r->spec;
+
+    if (s->mode == JOB_MODE_EVAL || s->class_weight_count == 0)
+        return 0;
+    model_weigh_classes(r->model, s->class_weights);
+    if (!job_spec_balances(s))
+        return 0;
+    r->class_weights = xcalloc((size_t)s->model.classes, sizeof *r->class_weights);
+    model_weigh_classes(r->model, r->class_weights);
+    start_count_labels(r, r->class_weights, s->model.classes);
+    return start_balance(r, r->class_weights, s->model.classes, e);
+}
+
 int start_data(struct run *r, struct error *e)
 {
     struct plan_counts counts;
@@ -514,5 +583,6 @@ int start_data(struct run *r, struct error *e)
         status = start_data_report_new_numbers(r, e);
     if (!status)
         status = start_data_report_other_threads(r, e);
-    return run_agree(r, status, e);
+    status = run_agree(r, status, e);
+    return status ? status : run_agree(r, start_weigh_classes(r, e), e);
 }

@@ -86,12 +86,12 @@ trial 1 nesterov '.optimizer = {"nesterov": true, "momentum_correction": true, "
     .cluster = {"workers_per_node": 1, "threads_per_worker": 2}'
 survives "Nesterov, correction, accumulation, 2 threads" "$work/nesterov.json" 1 "$work/nesterov" writes_checkpoint 4
 
-trial 2 lars '.loss = "bce" | .model.bn_init = "uniform" | .optimizer = {"name": "lars", "label_smoothing": 0.1, "momentum_correction": true} | .accumulate_steps = 2 | .data += {"mixup": 0.2, "cutmix": 1, "auto_augment": "randaugment", "color_jitter": 0.3, "hue_jitter": 0.1, "random_erasing": 0.5} | .lr.base = 1'
-survives "LARS, binary cross entropy, mixup or cutmix, distortions, accumulation" "$work/lars.json" 2 "$work/lars" at_step 5
+trial 2 lars '.loss = "bce" | .class_weights = [1, 2, 0, 1, 1, 1, 1, 1, 1, 4] | .model.bn_init = "uniform" | .optimizer = {"name": "lars", "label_smoothing": 0.1, "momentum_correction": true} | .accumulate_steps = 2 | .data += {"mixup": 0.2, "cutmix": 1, "auto_augment": "randaugment", "color_jitter": 0.3, "hue_jitter": 0.1, "random_erasing": 0.5} | .lr.base = 1'
+survives "LARS, binary cross entropy, class weights, mixup or cutmix, distortions, accumulation" "$work/lars.json" 2 "$work/lars" at_step 5
 
-trial 2 frozen '.model.freeze = ["conv1", "layer1", "layer2"] | .lr.head_factor = 5 | .ema = {"decay": 0.9}'
-survives "frozen parts, another rate for the classifier" "$work/frozen.json" 2 "$work/frozen" at_step 3
-TRAINCOMM_HOST_RANKS=1 trial 2 apart '.model.freeze = ["conv1", "layer1", "layer2"] | .lr.head_factor = 5 | .ema = {"decay": 0.9}'
+trial 2 frozen '.model.freeze = ["conv1", "layer1", "layer2"] | .lr.head_factor = 5 | .ema = {"decay": 0.9} | .class_weights = "balanced"'
+survives "frozen parts, another rate for the classifier, class weights" "$work/frozen.json" 2 "$work/frozen" at_step 3
+TRAINCOMM_HOST_RANKS=1 trial 2 apart '.model.freeze = ["conv1", "layer1", "layer2"] | .lr.head_factor = 5 | .ema = {"decay": 0.9} | .class_weights = "balanced"'
 is "$(last_weights "$work/apart")" "$(last_weights "$work/frozen")" "two machines come to the same bits"
 jq '.model.freeze = []' "$work/frozen.json" >"$work/thawed.json"
 resume latest "$work/thawed.json" "$work/apart"

@@ -515,6 +515,51 @@ Test(job_spec, frozen_parts_with_a_gap_or_unknown_are_refused)
     problems_clear(&problems);
 }
 
+Test(job_spec, class_weights_are_one_for_each_class_or_balanced)
+{
+    static const struct {
+        const char *value, *says;
+    } wrong[] = {
+        {"[1, 2]",            "must have 3 numbers, one for each class"        },
+        {"[0, 0, 0]",         "must have a number above 0"                     },
+        {"[1, -1, 1]",        "numbers from 0 to 1000000, or \"balanced\", not"},
+        {"[1, '2', 1]",       "must be a list of at most 1000 numbers"         },
+        {"[-1]",              "must be a list of at most 1000 numbers"         },
+        {"'even'",            "or \"balanced\", not \"even\""                  },
+        {"null",              "must be a list of at most 1000 numbers"         },
+        {"{'0': 1, '1': 50}", "must be a list of at most 1000 numbers"         },
+    };
+    char text[160];
+
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        struct problems problems = {0};
+        snprintf(text, sizeof text,
+                 "{'data': {'train': 'x'}, 'model': {'classes': 3}, 'class_weights': %s}",
+                 wrong[i].value);
+        cr_assert_null(job_parse(text, &problems), "%s", text);
+        cr_expect_str_eq(problems.items[0].pointer, "/class_weights");
+        cr_expect(strstr(problems.items[0].message, wrong[i].says), "%s",
+                  problems.items[0].message);
+        problems_clear(&problems);
+    }
+    refuse_document("{'data': {'train': 'synthetic'}, 'class_weights': 'balanced'}",
+                    "/class_weights");
+    struct job_spec *spec = job_of("{'data': {'train': 'x'}, 'class_weights': 'balanced'}");
+    json_t *loaded = job_value_load(job_option_find("/class_weights"), spec);
+    cr_expect(job_spec_balances(spec));
+    cr_expect_str_eq(json_string_value(loaded), "balanced");
+    json_decref(loaded);
+    job_spec_destroy(spec);
+    spec = job_of(
+        "{'data': {'train': 'synthetic'}, 'model': {'classes': 2}, 'class_weights': [0, 2.5]}");
+    cr_expect(!job_spec_balances(spec) && spec->class_weight_count == 2);
+    cr_expect_float_eq(spec->class_weights[1], 2.5, 0);
+    job_spec_destroy(spec);
+    spec = job_of("{'data': {'train': 'x'}}");
+    cr_expect_eq(spec->class_weight_count, 0);
+    job_spec_destroy(spec);
+}
+
 Test(job_spec, what_is_wrong_with_ranges_of_hosts_is_named)
 {
     cr_expect(
