@@ -125,8 +125,10 @@ export function readText(field, text) {
   if (words === "null" && field.nullable) return null;
   if (field.type === "string") return words;
   if (field.type === "object" && !words.startsWith("{")) return pairs(words);
-  if (field.type === "array" && !words.startsWith("["))
-    return words.split(BETWEEN).map((word) => (field.items === "string" ? word : number(word)));
+  if (field.type === "array" && !words.startsWith("[")) {
+    const list = words.split(BETWEEN).map((word) => (field.items === "string" ? word : number(word)));
+    return field.items !== "string" && equal(list, [words]) ? words : list; // a word instead of numbers
+  }
   if (field.type === "array" || field.type === "object" || (field.types?.includes("array") && /^[[{]/.test(words))) {
     try {
       return JSON.parse(words);

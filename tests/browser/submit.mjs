@@ -269,6 +269,12 @@ async function mixedPrecision(page, plain) {
   same(await field(page, "/precision").inputValue(), "fp32", "bf16: the form begins with fp32");
   await field(page, "/precision").selectOption("bf16");
   await field(page, "/comm/dtype").selectOption("bf16");
+  await field(page, "/class_weights").fill("balanced");
+  await page.locator('[data-pointer="/class_weights"] .error').waitFor();
+  same((await written(page)).class_weights, "balanced", "class weights: the word, which is refused for synthetic data at its field");
+  await field(page, "/class_weights").fill("1 0.5");
+  same(JSON.stringify((await written(page)).class_weights), "[1,0.5]", "class weights: or numbers");
+  await field(page, "/class_weights").fill("");
   await field(page, "/loss_scale").fill("0");
   await page.locator('[data-pointer="/loss_scale"] .error').waitFor();
   ok(true, "bf16: a loss scale of nothing is refused at its field");
