@@ -256,9 +256,7 @@ static int cmd_events(const struct cmd_args *args)
         (wanted && cmd_words(wanted, "type of event", event_kind_at, &e)))
         return cmd_fail(&e);
     for (size_t i = 0; event_kind_at(i) && !wanted; i++)
-        if (strcmp(event_kind_at(i), "step") != 0 &&
-            strcmp(event_kind_at(i), "eval_progress") != 0 &&
-            strcmp(event_kind_at(i), "confusion") != 0)
+        if (!view_event_is_frequent(event_kind_at(i)))
             used += (size_t)snprintf(types + used, sizeof types - used, "%s%s", used ? "," : "",
                                      event_kind_at(i));
     if (wanted)

@@ -18,6 +18,7 @@
 #include "client/views/print.h"
 #include "common/clock.h"
 #include "common/json.h"
+#include "common/run/attempt.h"
 #include "common/xalloc.h"
 
 #define DRAW_SECONDS  0.1
@@ -178,6 +179,13 @@ static void view_footer(const struct view *v, const char *keys)
                 link);
 }
 
+bool view_event_is_frequent(const char *type)
+{
+    enum event_type of = event_type_of(type);
+
+    return of == EVENT_STEP || of == EVENT_EVAL_PROGRESS || of == EVENT_CONFUSION;
+}
+
 bool view_event_words(const struct stream_event *event, char *text, size_t bytes)
 {
     const json_t *body = event->body;
@@ -187,8 +195,7 @@ bool view_event_words(const struct stream_event *event, char *text, size_t bytes
     char top1[FORMAT_BYTES], top5[FORMAT_BYTES];
     struct tm local;
 
-    if (strcmp(type, "step") == 0 || strcmp(type, "eval_progress") == 0 ||
-        strcmp(type, "confusion") == 0)
+    if (view_event_is_frequent(type))
         return false;
     localtime_r(&t, &local);
     size_t used = strftime(text, bytes, "%H:%M:%S  ", &local);

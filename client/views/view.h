@@ -23,5 +23,8 @@ int view_job(long id, bool stay, struct local *local, struct error *e);
 
 int view_queue(struct error *e);
 
+/* Whether events of this type come with each step, and are shown only if asked for. */
+bool view_event_is_frequent(const char *type);
+
 /* Formats as "14:03:01  checkpoint, step 1200". Returns false if the event is not worth a line. */
 bool view_event_words(const struct stream_event *event, char *text, size_t bytes);
