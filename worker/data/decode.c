@@ -85,7 +85,7 @@ static void decode_plan_image(const struct loader_config *c, int size, int64_t e
 static void decode_distort(struct decode_scratch *s, const struct loader_config *c, int size,
                            struct rng *r, float *out)
 {
-    int channels = c->channels ? c->channels : 3;
+    int channels = loader_channels(c);
     size_t count = loader_floats_of(c, size);
 
     for (size_t i = 0; i < count; i++)
@@ -129,7 +129,7 @@ static int decode_pixels(struct decode_scratch *s, const struct loader_config *c
     struct rng r = rng_stream(c->seed, epoch, c->first_number + index, RNG_DISTORT);
     if (plan.bytes)
         decode_distort(s, c, size, &r, out);
-    distort_erase(&c->distort, &r, out, size, c->channels ? c->channels : 3);
+    distort_erase(&c->distort, &r, out, size, loader_channels(c));
     return 0;
 }
 

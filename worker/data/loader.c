@@ -184,7 +184,7 @@ static double loader_lambda_of(const struct loader *l, const struct slot *s, str
     const struct loader_config *c = &l->config;
 
     *box = (struct cutmix_box){0};
-    if ((c->mixup <= 0 && c->cutmix <= 0) || c->role != DATASET_TRAIN)
+    if (!loader_mixes(c) || c->role != DATASET_TRAIN)
         return 1;
     /* With epoch_images ranks may be in different epochs at a step, but need the same weight. */
     int64_t epoch = l->config.epoch_images ? 0 : s->batch.epoch;
@@ -200,8 +200,7 @@ static void loader_mix(const struct loader *l, const struct slot *s, float *to)
     double lambda = loader_lambda_of(l, s, &box);
 
     if (lambda < 1 && box.right > box.left)
-        cutmix_images(to, s->images, s->batch.n, s->image_size,
-                      l->config.channels ? l->config.channels : 3, &box);
+        cutmix_images(to, s->images, s->batch.n, s->image_size, loader_channels(&l->config), &box);
     else if (lambda < 1)
         mixup_images(to, s->images, s->batch.n, loader_floats_of(&l->config, s->image_size),
                      lambda);
@@ -344,8 +343,8 @@ static int loader_check_config(const struct loader_config *c, struct error *e)
     bool train = c->role == DATASET_TRAIN;
 
     if (c->batch < 1 || c->image_size < 1 || c->classes < 1 || c->world < 1 || c->rank < 0 ||
-        c->rank >= c->world || (c->bf16 && (c->mixup > 0 || c->cutmix > 0)) || c->depth < 1 ||
-        c->threads < 0 || c->images < 1 ||
+        c->rank >= c->world || (c->bf16 && loader_mixes(c)) || c->depth < 1 || c->threads < 0 ||
+        c->images < 1 ||
         (train && (c->first_step < 0 || c->steps_per_epoch < 1 || c->batches_per_step < 0)))
         return error_set(e, ERR_INTERNAL, "loader: invalid configuration");
     if (c->dataset && c->images > dataset_images(c->dataset))
@@ -371,8 +370,7 @@ static int loader_make_slots(struct loader *l, struct error *e)
             return error_set(e, ERR_NO_MEMORY, "no memory to prefetch %d batches of %zu bytes",
                              l->slot_count, bytes);
     }
-    if ((l->config.mixup > 0 || l->config.cutmix > 0) && !l->config.dataset &&
-        !(l->mixed = aligned_alloc(64, bytes)))
+    if (loader_mixes(&l->config) && !l->config.dataset && !(l->mixed = aligned_alloc(64, bytes)))
         return error_set(e, ERR_NO_MEMORY, "no memory for a mixed batch of %zu bytes", bytes);
     return 0;
 }

@@ -59,10 +59,19 @@ struct loader_config {
     bool bf16; /* round images to bf16; not valid if they are mixed, which would round twice */
 };
 
+static inline int loader_channels(const struct loader_config *c)
+{
+    return c->channels ? c->channels : 3;
+}
+
+static inline bool loader_mixes(const struct loader_config *c)
+{
+    return c->mixup > 0 || c->cutmix > 0;
+}
+
 static inline size_t loader_floats_of(const struct loader_config *c, int size)
 {
-    size_t channels = c->channels ? (size_t)c->channels : 3;
-    return (size_t)size * (size_t)size * channels;
+    return (size_t)size * (size_t)size * (size_t)loader_channels(c);
 }
 
 static inline size_t loader_image_floats(const struct loader_config *c)
