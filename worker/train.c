@@ -89,6 +89,9 @@ static int train_open_trainer(struct run *r, struct trainer *t, struct error *e)
 {
     const struct job_spec *s = r->spec;
     char path[PATH_MAX];
+    /* In positions of the node's part. image_shift is not above 0, so this rounds up, and no image
+     * is used twice in an epoch if the number of nodes changed. */
+    int64_t shift = r->image_shift / r->part.of;
     struct loader_config loader = {
         .dataset = r->train_data,
         .role = DATASET_TRAIN,
@@ -112,9 +115,7 @@ static int train_open_trainer(struct run *r, struct trainer *t, struct error *e)
         .steps_per_epoch = r->plan->steps_per_epoch,
         .epoch_images = r->plan->exact ? r->plan->train_images : 0,
         .batches_per_step = (int)s->accumulate_steps,
- /* In positions of the node's part. The shift is not above 0, so this rounds up, and no
-  * image is used twice in an epoch if the number of nodes changed. */
-        .first_epoch_shift = r->image_shift / r->part.of,
+        .first_epoch_shift = shift,
         .distort = {.auto_augment = s->data.auto_augment,
                     .ops = (int)s->data.auto_augment_ops,
                     .magnitude = (int)s->data.auto_augment_magnitude,
