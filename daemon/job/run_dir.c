@@ -236,10 +236,12 @@ static int run_dir_continue(const struct store_job *job, struct error *e)
     int64_t before = json_get_integer(store_job_spec(job), "continues", 0);
     char from[PATH_MAX], fresh[PATH_MAX], to[PATH_MAX];
 
-    if (before <= 0 || file_path(to, e, "%s/checkpoints", job->run_dir) ||
+    if (before <= 0)
+        return 0;
+    if (file_path(to, e, "%s/checkpoints", job->run_dir) ||
         file_path(fresh, e, "%s/.checkpoints-new", job->run_dir) ||
         file_path(from, e, "%s/../%lld/checkpoints", job->run_dir, (long long)before))
-        return before <= 0 ? 0 : -(int)e->code;
+        return -(int)e->code;
     if (access(to, F_OK) == 0 || access(from, F_OK) != 0)
         return 0;
     int status = file_remove_tree(fresh, e);
