@@ -1,26 +1,9 @@
 #!/usr/bin/env bash
 # Fine-tuning as users do it: weights of 10 classes begin a training of 12, with frozen parts and a faster classifier. The real daemon,
 # mpirun and train-worker. tests/golden/torch.sh compares the arithmetic with PyTorch's, resume.sh kills and resumes.
-# shellcheck source=tests/api/runs.sh.inc
-. "$(dirname "$0")/../../api/runs.sh.inc"
-# shellcheck source=tests/system/idx.sh.inc
-. "$top_srcdir/tests/system/idx.sh.inc"
-
+# shellcheck source=tests/system/train/small_jobs.sh.inc
+. "$(dirname "$0")/small_jobs.sh.inc"
 trainctl=$top_builddir/trainctl
-export HOME=$work XDG_CONFIG_HOME=$work/config
-unset TRAINCTL_SERVER TRAINCTL_TOKEN
-small_data
-printf '%s\n' "worker = $top_builddir/tests/bin/train-worker" "slots = 2" "cancel_grace_seconds = 2" "require_token = no" >"$work/traind.conf"
-start_daemon --config "$work/traind.conf"
-
-# post JQ-EXPRESSION [ROUTE]: $work/job.json
-post() {
-    jq -n --arg data "$work/data" '{cluster: {workers_per_node: 1, threads_per_worker: 1}, batch_per_worker: 8, steps: 4,
-        data: {train: ($data + "/train"), eval: ($data + "/validation")}, restart: {max: 0}, lr: {warmup_epochs: 0}, eval: {batch: 25},
-        model: {arch: "resnet18", width: 0.0625, image_size: 32, classes: 10}}' | jq "$1" >"$work/job.json"
-    call -H 'Content-Type: application/json' --data-binary "@$work/job.json" "${2:-/v1/jobs}"
-    id=$(jq -r '.id // 0' <<<"$body")
-}
 
 # tensors FILE...: a line "name digest" for each tensor, sorted
 tensors() {

@@ -1,32 +1,10 @@
 #!/usr/bin/env bash
 # model.init: a file, a checkpoint's folder or a run directory; checked before a job is taken; whose step an evaluation reports. The real
 # daemon, mpirun and train-worker.
-# shellcheck source=tests/api/runs.sh.inc
-. "$(dirname "$0")/../../api/runs.sh.inc"
-# shellcheck source=tests/system/idx.sh.inc
-. "$top_srcdir/tests/system/idx.sh.inc"
-
+slots=1 always='.checkpoint = {every_steps: 2, keep: 3}'
+# shellcheck source=tests/system/train/small_jobs.sh.inc
+. "$(dirname "$0")/small_jobs.sh.inc"
 trainctl=$top_builddir/trainctl
-export HOME=$work XDG_CONFIG_HOME=$work/config
-unset TRAINCTL_SERVER TRAINCTL_TOKEN
-small_data
-printf '%s\n' "worker = $top_builddir/tests/bin/train-worker" "slots = 1" "cancel_grace_seconds = 2" "require_token = no" >"$work/traind.conf"
-start_daemon --config "$work/traind.conf"
-
-# document JQ-EXPRESSION: $work/job.json
-document() {
-    jq -n --arg data "$work/data" '{cluster: {workers_per_node: 1, threads_per_worker: 1}, batch_per_worker: 8, steps: 4,
-        data: {train: ($data + "/train"), eval: ($data + "/validation")}, restart: {max: 0}, lr: {warmup_epochs: 0}, eval: {batch: 25},
-        model: {arch: "resnet18", width: 0.0625, image_size: 32, classes: 10}, checkpoint: {every_steps: 2, keep: 3}}' |
-        jq "$1" >"$work/job.json"
-}
-
-# post JQ-EXPRESSION [ROUTE]
-post() {
-    document "$1"
-    call -H 'Content-Type: application/json' --data-binary "@$work/job.json" "${2:-/v1/jobs}"
-    id=$(jq -r '.id // 0' <<<"$body")
-}
 
 post .
 trained=$id
