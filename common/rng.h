@@ -10,6 +10,7 @@
  */
 #pragma once
 
+#include <math.h>
 #include <stdint.h>
 
 enum rng_purpose {
@@ -91,6 +92,13 @@ static inline double rng_unit(struct rng *r)
 static inline double rng_range(struct rng *r, double from, double to)
 {
     return from + (to - from) * rng_unit(r);
+}
+
+/* Box and Muller 1958. */
+static inline double rng_normal(struct rng *r)
+{
+    double radius = sqrt(-2 * log(1 - rng_unit(r)));
+    return radius * cos(2 * M_PI * rng_unit(r));
 }
 
 /* Uniform in [0, n), n >= 1, without the bias of a remainder (Lemire, 2019). */

@@ -45,12 +45,6 @@ static void die(const struct error *e)
     exit(1);
 }
 
-static double normal(struct rng *r)
-{
-    double radius = sqrt(-2 * log(1 - rng_unit(r)));
-    return radius * cos(2 * M_PI * rng_unit(r));
-}
-
 static size_t image_floats(const struct batches *b)
 {
     return (size_t)b->size * (size_t)b->size * (size_t)b->channels;
@@ -70,7 +64,7 @@ static struct batches make_batches(int steps, const struct model_config *c)
         b.labels[i] = (int32_t)rng_below(&noise, CLASSES);
         for (size_t j = 0; j < floats; j++)
             b.images[i * floats + j] =
-                (float)(normal(&noise) + sin((double)(j % 97) * (b.labels[i] + 1) * 0.1));
+                (float)(rng_normal(&noise) + sin((double)(j % 97) * (b.labels[i] + 1) * 0.1));
     }
     return b;
 }
@@ -184,7 +178,7 @@ static void shake_batch_norm(struct model *m, double branch)
         struct rng r = rng_stream(11, 0, (int64_t)i, RNG_SYNTHETIC);
         for (size_t j = 0; j < t->count; j++) {
             if (t->kind == MODEL_BN_MEAN || t->kind == MODEL_BN_BETA || t->kind == MODEL_CONV_BIAS)
-                x[j] = (float)(0.1 * normal(&r));
+                x[j] = (float)(0.1 * rng_normal(&r));
             if (t->kind == MODEL_BN_VAR || t->kind == MODEL_BN_GAMMA)
                 x[j] = (float)rng_range(&r, 0.5, 1.5);
             if (t->kind == MODEL_BN_GAMMA && ends_branch(m, i))

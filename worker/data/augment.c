@@ -311,12 +311,6 @@ void augment_normalize(enum job_preprocess family, const uint8_t *pixels, size_t
             out[i + (size_t)c] = table[c][pixels[i + (size_t)c]];
 }
 
-static double augment_normal(struct rng *r)
-{
-    double radius = sqrt(-2 * log(1 - rng_unit(r)));
-    return radius * cos(2 * M_PI * rng_unit(r));
-}
-
 /* Draws the logarithm of a Gamma(shape, 1) variate: Marsaglia and Tsang, "A simple method for
  * generating gamma variables", 2000, including their step from shape + 1 to shape. The logarithm,
  * because for a small shape most variates underflow a double. */
@@ -326,7 +320,7 @@ static double augment_log_gamma(struct rng *r, double shape)
     double d = (shape < 1 ? shape + 1 : shape) - 1.0 / 3, c = 1 / sqrt(9 * d);
 
     for (;;) {
-        double x = augment_normal(r), v = 1 + c * x;
+        double x = rng_normal(r), v = 1 + c * x;
         if (v <= 0)
             continue;
         v = v * v * v;
