@@ -270,12 +270,12 @@ static void profile_write_span(const struct profile *p, FILE *out, const struct 
     if (!(seconds > 0)) {
         /* Omit the rate if no time has passed: JSON cannot express infinity. */
     } else if (s->work > 0 && strcmp(s->category, "all-reduce") == 0) {
-        fprintf(out, ", \"args\": {\"bytes\": %.0f, \"gb_per_sec\": %.3f}", s->work,
+        fprintf(out, ", \"args\": {\"bytes\": %.0f, \"gb_per_sec\": %.6g}", s->work,
                 s->work / seconds * 1e-9);
     } else if (strcmp(s->category, "step") == 0) {
         fprintf(out, ", \"args\": {\"images\": %.0f}", s->work);
     } else if (s->work > 0 || s->bytes > 0) {
-        fprintf(out, ", \"args\": {\"bytes\": %.0f, \"gb_per_sec\": %.3f", s->bytes,
+        fprintf(out, ", \"args\": {\"bytes\": %.0f, \"gb_per_sec\": %.6g", s->bytes,
                 s->bytes / seconds * 1e-9);
         if (s->work > 0)
             fprintf(out, ", \"gflop\": %.4f, \"gflops\": %.2f", s->work * 1e-9,

@@ -57,7 +57,7 @@ is "$(grep -cE '^(bn1|layer[1-4]\.[0-9]\.bn[123]|maxpool) +[0-9.]+ +- +- +[0-9.]
 is "$(spans '[.[] | select(.cat == "forward" and .name == "layer1.0.conv2") | .args.bytes] | unique')" "[$((2 * 8 * 8 * 8 * 16 * 4 + 9 * 16 * 16 * 4))]" \
     "the trace has the bytes of a layer: its input, output and weights"
 # of three decimals, which a layer that waited long for a processor rounds to 0
-is "$(spans 'map(select(.args.gb_per_sec and .cat == "forward")) | length > 100 and all((.args.bytes / .dur / 1000) as $rate | .args.gb_per_sec - $rate | fabs < 0.001 + 0.1 * $rate)')" true "and their rate"
+is "$(spans 'map(select(.args.gb_per_sec and .cat == "forward")) | length > 100 and all(.args.gb_per_sec * .dur * 1000 / .args.bytes - 1 | fabs < 0.1)')" true "and their rate"
 is "$(spans 'map(select(.cat == "step") | .args.images) | unique')" "[$(jq '.batch_per_worker * (.accumulate_steps // 1)' "$work/small.json")]" "a step has the number of its images"
 like "$(tail -n 1 "$table")" '^all +[0-9.]+ ' "and closes with their sum"
 
