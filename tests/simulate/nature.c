@@ -114,6 +114,8 @@ static void nature_step(struct world *w, struct process *p)
     struct job *job = &w->jobs[p->job];
 
     a->steps++;
+    if (job->for_slurm && !w->slurm_up && p->deaf)
+        job->cancelled_since = w->now; /* nobody can end them now */
     if (job->cancelled_at >= 0 && w->now - job->cancelled_since > TOO_LATE)
         world_violation(w, "job %d was cancelled, and runs on", p->job);
     if (!isnan(job->time_limit) && w->now - p->began > job->time_limit + TOO_LATE)

@@ -94,7 +94,7 @@ static void users_cancel(struct world *w, int id)
         if (status > 0 && asking.resumed != job->resumed)
             return; /* resumed behind the cancellation, before it was answered */
         if (status > 0) {
-            job->cancelled_at = asking.attempt;
+            job->cancelled_at = job->cancelled_waiting ? job->attempt : asking.attempt;
             job->cancelled_since = w->now;
             return;
         }
