@@ -353,7 +353,7 @@ int main(int argc, char **argv)
     struct error e = {0};
 
     main_fill_standard_streams();
-    if (argc > 3 && strcmp(argv[1], HOSTS_LAUNCH) == 0)
+    if (argc > 2 && strcmp(argv[1], HOSTS_LAUNCH) == 0)
         return hosts_launch(argv + 2);
     process_forbid_core_dump();
     int status = command_line_read(&line, argc, argv, &a);

@@ -540,6 +540,8 @@ int hosts_launch(char **argv)
         if (!status && !enough)
             return HOSTS_MISSING_EXIT;
     }
+    if (!status && !argv[1])
+        return 0;
     if (!status)
         status = hosts_write_hostfile(&a, attempt_dir, &e);
     hosts_place_ranks(&a, argv + 1, &placement);

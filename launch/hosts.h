@@ -15,7 +15,7 @@ int hosts_write(const struct launch_request *request, const char *attempt_dir, s
  * with a time limit. The probe checks that the host answers and has the same worker and Open MPI,
  * the network interface and enough cores, and ends processes of earlier attempts. If there are as
  * many usable hosts as the job has nodes, writes the hostfile and executes mpirun. Otherwise prints
- * the problem of each host and returns the exit status. */
+ * the problem of each host and returns the exit status. Without MPIRUN it only asks. */
 int hosts_launch(char **argv);
 
 #define HOSTS_MISSING_EXIT 3 /* exit status of hosts_launch: fewer usable hosts than nodes */

@@ -29,7 +29,7 @@ const LABELS = {
   "checkpoint.every_epochs": "Epochs between checkpoints", "checkpoint.every_steps": "Steps between checkpoints", "checkpoint.keep": "Checkpoints to keep", "checkpoint.keep_best": "Best checkpoints to keep", "checkpoint.disable": "No checkpoints",
   "comm.fusion_bytes": "Bucket size", "comm.overlap": "Overlap with the backward pass", "comm.core": "Core for communication", "comm.dtype": "Number format of gradients", "profile.steps": "Steps to trace",
   "log.every_seconds": "Seconds between log lines", "log.every_steps": "Steps between log lines", "tensorboard.every_steps": "Steps between summaries", "restart.max": "Maximum restarts",
-  "restart.on_fewer_nodes": "With fewer nodes", "notify": "Notifications", "loss": "Loss function",
+  "restart.on_fewer_nodes": "With fewer nodes", "restart.grow": "Grow again", "restart.grow_seconds": "Seconds before it grows", "notify": "Notifications", "loss": "Loss function",
 };
 const labelOf = (field) => LABELS[keyWords(field.pointer)] ?? field.key[0].toUpperCase() + field.key.slice(1).replaceAll("_", " ");
 

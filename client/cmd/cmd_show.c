@@ -336,6 +336,10 @@ static void show_print(const json_t *json)
     table_set_color(line, 1, job_state_color(job.state));
     show_add_row(table, "reason", job.reason);
     show_add_row(table, "held by", job.held_by);
+    if (json_object_get(json, "grows_to"))
+        show_rowf(table, "nodes", "%lld of %lld; grows when more of its hosts answer and are free",
+                  (long long)json_integer_value(json_get_at(json, "/spec/cluster/nodes")),
+                  json_get_integer(json, "grows_to", 0));
     if (position > 0)
         show_rowf(table, "in the queue", "%lld of %lld", position,
                   json_get_integer(json, "queue_length", 0));

@@ -72,6 +72,18 @@ static void check_ssh_port(const struct job_spec *spec, struct problems *p)
         p);
 }
 
+static void check_grow(const struct job_spec *spec, struct problems *p)
+{
+    bool hosts = spec->cluster.launcher == JOB_LAUNCHER_LOCAL && spec->cluster.hosts;
+
+    job_check_demand(!spec->restart.grow || hosts || problems_about(p, "/cluster/hosts") ||
+                         problems_about(p, "/cluster/launcher"),
+                     "/restart/grow",
+                     "must be false without cluster.hosts, and with launcher \"slurm\", which "
+                     "starts each attempt on cluster.nodes nodes, so that the job never has fewer",
+                     p);
+}
+
 static void job_check_env(const struct job_spec *spec, struct problems *p)
 {
     char name[JOB_ENV_NAME_BYTES], pointer[JOB_ENV_NAME_BYTES + 16];
@@ -337,6 +349,7 @@ void job_check_together(const struct job_spec *spec, struct problems *p)
     job_check_batches(spec, p);
     job_check_formats(spec, eval_mode, p);
     check_hosts(spec, p);
+    check_grow(spec, p);
     check_ssh_port(spec, p);
     job_check_env(spec, p);
     job_check_mpi_args(spec, p);

@@ -244,6 +244,8 @@ struct job_spec {
     struct {
         int64_t max;
         enum job_rescale on_fewer_nodes;
+        bool grow;
+        int64_t grow_seconds;
     } restart;
     int64_t priority;
     double after[JOB_AFTER_MAX]; /* ids of jobs */

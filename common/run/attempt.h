@@ -16,6 +16,7 @@
  * daemon, the batch script, and ranks that started after the signal was sent. */
 #define ATTEMPT_FLAG_CANCEL "cancel-requested"
 #define ATTEMPT_FLAG_LIMIT  "time-limit-reached"
+#define ATTEMPT_FLAG_GROW   "grow-requested" /* not empty: the changes of the document, as JSON */
 
 int attempt_flag_write(const char *attempt_dir, const char *name, struct error *e);
 bool attempt_flag_is_set(const char *attempt_dir, const char *name);

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "common/system/spawn.h"
 #include "daemon/ingest/apply.h"
 #include "daemon/job/job.h"
 #include "daemon/job/job_resources.h"
@@ -15,6 +16,16 @@
 
 #define ACTIVE_JOB_MAGIC  0xac71f10bu
 #define JOB_MANAGER_MAGIC 0x10b3a6e5u
+
+/* Of a job with restart.grow that has fewer nodes than it wants: see job_grow.h. */
+struct job_growth {
+    json_t *wanted, *hosts; /* NULL: it has its nodes. From the store; hosts is borrowed from it */
+    double ask_at;          /* monotonic */
+    struct spawn asking;
+    bool asked;         /* there is, or will be, an answer */
+    json_t *changes;    /* decided, for ATTEMPT_FLAG_GROW */
+    json_int_t refused; /* number of nodes that it cannot be planned for, as the log says */
+};
 
 /* A job that the loop is responsible for. Owned by the loop's thread. */
 struct active_job {
@@ -38,6 +49,7 @@ struct active_job {
     struct error no_start;   /* why the attempt could not be created or found */
     struct verdict verdict;  /* valid if judged */
     bool judged;
+    struct job_growth grow;
     /* Launcher slurm only. */
     double exit_seen_at; /* monotonic time at which its script was seen to have ended; 0: not yet */
     bool without_slurm;  /* end the job without waiting for Slurm's answer */

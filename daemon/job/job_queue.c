@@ -6,8 +6,10 @@
 #include <string.h>
 
 #include "common/assert_always.h"
+#include "common/buffer.h"
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/system/host.h"
 #include "common/xalloc.h"
 #include "daemon/job/job_estimate.h"
 #include "daemon/job/job_manager_internal.h"
@@ -84,7 +86,9 @@ static void queue_publish_ends(struct job_manager *m, const struct queue_running
     pthread_mutex_unlock(&m->mutex);
 }
 
-static void queue_make_plan(struct job_manager *m, struct queue_look *l)
+/* Without the active job `but` (NULL: with all), for a plan that is only thought of. */
+static void queue_make_plan(struct job_manager *m, struct queue_look *l,
+                            const struct active_job *but)
 {
     size_t count = 0, i = 0;
 
@@ -95,10 +99,14 @@ static void queue_make_plan(struct job_manager *m, struct queue_look *l)
         l->users = xcalloc(count + 1, sizeof *l->users);
         l->user_count = count;
     }
-    for (struct active_job *a = m->active; a; a = a->next, i++)
-        running[i] = queue_running_of(m, a, l->users ? &l->users[i] : NULL);
-    queue_publish_ends(m, running, count);
-    l->plan = queue_plan_create(m->slots, &m->limits.caps, running, count);
+    for (struct active_job *a = m->active; a; a = a->next)
+        if (a != but) {
+            running[i] = queue_running_of(m, a, l->users ? &l->users[i] : NULL);
+            i++;
+        }
+    if (!but)
+        queue_publish_ends(m, running, count);
+    l->plan = queue_plan_create(m->slots, &m->limits.caps, running, i);
     free(running);
 }
 
@@ -289,8 +297,7 @@ static struct queue_entry *queue_sort(struct job_manager *m, const struct store_
     if (status)
         log_warning("cannot list the waiting jobs, so the queue is checked by time only: %s",
                     e.text);
-    if (fair->weight > 0)
-        qsort(entries, jobs->count, sizeof *entries, queue_compare);
+    qsort(entries, jobs->count, sizeof *entries, queue_compare);
     for (size_t i = 1; i < jobs->count; i++) /* but for rounding */
         assert_always(entries[i].place > entries[i - 1].place - 1e-3);
     store_uses_clear(&uses);
@@ -313,6 +320,17 @@ static void queue_publish_order(struct job_manager *m, const struct queue_entry 
     pthread_mutex_unlock(&m->mutex);
 }
 
+static void queue_free(struct queue_look *l, struct queue_entry *entries, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        free(entries[i].user);
+    for (size_t i = 0; i < l->user_count; i++)
+        free(l->users[i]);
+    free(entries);
+    free(l->users);
+    queue_plan_destroy(l->plan);
+}
+
 /* Returns whether jobs wait. Skipped jobs, and jobs that wait for other machines, do not count as
  * seen, so that many of them do not keep later jobs from being considered. */
 static bool queue_look_at_all(struct job_manager *m, const struct store_jobs *jobs)
@@ -323,7 +341,7 @@ static bool queue_look_at_all(struct job_manager *m, const struct store_jobs *jo
     bool waiting = false;
     struct error e;
 
-    queue_make_plan(m, &l);
+    queue_make_plan(m, &l, NULL);
     l.changes = xcalloc(jobs->count + 1, sizeof *l.changes);
     for (size_t i = 0; i < jobs->count && l.seen < QUEUE_SCAN_MAX && !m->stop && !l.over; i++) {
         bool passed = false, here = entries[i].job->slots > 0;
@@ -339,18 +357,46 @@ static bool queue_look_at_all(struct job_manager *m, const struct store_jobs *jo
     queue_publish_order(m, entries, jobs->count);
     if (l.change_count && store_jobs_wait(m->store, l.changes, l.change_count, &e))
         log_warning("cannot store what the queued jobs wait for: %s", e.text);
-    for (size_t i = 0; i < jobs->count; i++)
-        free(entries[i].user);
-    for (size_t i = 0; i < l.user_count; i++)
-        free(l.users[i]);
     for (size_t i = 0; i < l.change_count; i++)
         free((char *)l.changes[i].reason);
-    free(entries);
-    free(l.users);
     free(l.changes);
-    queue_plan_destroy(l.plan);
+    queue_free(&l, entries, jobs->count);
     return waiting;
 }
+
+/* ---------------------------------------------------------------- a job that may grow */
+
+bool job_queue_would_start(struct job_manager *m, const struct active_job *a,
+                           const struct store_job *job, int64_t slots, json_t *hosts)
+{
+    struct queue_look l = {.now = clock_now()};
+    struct store_jobs jobs = {0};
+    struct queue_decision d;
+    struct host host;
+
+    assert_object(m, JOB_MANAGER_MAGIC);
+    if (queue_read(m, STORE_LOCAL, &jobs))
+        return false;
+    array_add(jobs.items, jobs.count, jobs.capacity) = *job;
+    struct queue_entry *entries = queue_sort(m, &jobs, l.now);
+    struct queue_waiting waiting = {
+        .id = job->id, .slots = slots, .user = entries[0].user, .length = forecast_queued(job)};
+    queue_make_plan(m, &l, a);
+    queue_plan_decide(l.plan, &waiting, &d);
+    bool starts = entries[0].job->id == job->id && d.choice == QUEUE_STARTS;
+    for (size_t i = json_array_size(hosts); i-- > 0;) {
+        struct job_hosts one = {&host, 1, a->hosts.slots};
+        if (!host_parse(json_string_value(json_array_get(hosts, i)), &host) ||
+            !queue_plan_hosts(l.plan, &waiting, &one, &d))
+            json_array_remove(hosts, i);
+    }
+    queue_free(&l, entries, jobs.count);
+    jobs.count--; /* the caller's row */
+    store_jobs_clear(&jobs);
+    return starts;
+}
+
+/* ---------------------------------------------------------------- the loop's task */
 
 void job_queue_start(struct job_manager *m)
 {

@@ -1,5 +1,6 @@
 #include "daemon/job/job_replan.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,9 @@
 #include "common/log.h"
 #include "common/plan/plan_build.h"
 #include "common/plan/replan.h"
+#include "common/run/attempt.h"
+#include "common/system/file.h"
+#include "common/text.h"
 #include "common/xalloc.h"
 #include "common/json.h"
 #include "daemon/job/job_estimate.h"
@@ -142,6 +146,8 @@ void job_replan_clear(struct job_replan *r)
     job_spec_destroy(r->spec);
     plan_destroy(r->plan);
     json_decref(r->numbers);
+    json_decref(r->before);
+    free(r->wanted);
     free(r->spec_text);
     free(r->plan_text);
 }
@@ -154,11 +160,11 @@ static void replan_count(struct job_replan *r)
     replan_place(r->at.epoch, r->at.epoch_images, r->plan, &schedule_step, &shift);
     int64_t left = r->plan->train_steps - schedule_step;
     r->last_step = r->at.step + (left > 0 ? left : 0);
-    r->numbers =
-        must_alloc(json_pack("{s:I, s:I, s:o, s:o}", "step", (json_int_t)r->at.step, "steps_left",
-                             (json_int_t)(left > 0 ? left : 0), "before",
-                             replan_numbers(store_job_spec(&r->job), store_job_plan(&r->job)),
-                             "after", replan_numbers(spec, plan)));
+    if (!r->before)
+        r->before = replan_numbers(store_job_spec(&r->job), store_job_plan(&r->job));
+    r->numbers = must_alloc(json_pack("{s:I, s:I, s:O, s:o}", "step", (json_int_t)r->at.step,
+                                      "steps_left", (json_int_t)(left > 0 ? left : 0), "before",
+                                      r->before, "after", replan_numbers(spec, plan)));
     r->spec_text = json_take_text(spec);
     r->plan_text = json_take_text(plan);
 }
@@ -189,6 +195,7 @@ int job_replan_store(struct job_manager *m, const struct job_replan *r, bool kee
     struct store_job_again again = {
         .spec = r->spec_text,
         .plan = r->plan_text,
+        .wanted = r->wanted,
         .priority = r->spec->priority,
         .size = job_size(m, r->spec, r->plan),
         .resumes = true,
@@ -235,6 +242,22 @@ static json_t *replan_for_hosts(const struct hosts_found *found)
                                 (json_int_t)found->usable_count, "hosts", hosts));
 }
 
+/* Returns what to restore when the job grows. */
+static char *replan_take_wanted(struct job_replan *r)
+{
+    const json_t *document = store_job_spec(&r->job),
+                 *cluster = json_object_get(document, "cluster");
+
+    if (r->job.wanted || !r->spec->restart.grow)
+        return r->spec->restart.grow ? xstrdup(r->job.wanted) : NULL;
+    return json_take_text(must_alloc(
+        json_pack("{s:{s:O, s:O}, s:O, s:O, s:O}", "cluster", "nodes",
+                  json_object_get(cluster, "nodes"), "hosts", json_object_get(cluster, "hosts"),
+                  "batch_per_worker", json_object_get(document, "batch_per_worker"),
+                  "accumulate_steps", json_object_get(document, "accumulate_steps"), "steps",
+                  json_object_get(document, "steps"))));
+}
+
 /* found: the available hosts; NULL: use this node's slots. */
 static int replan_fewer(struct job_manager *m, int64_t id, const struct hosts_found *found,
                         struct error *e)
@@ -252,10 +275,12 @@ static int replan_fewer(struct job_manager *m, int64_t id, const struct hosts_fo
     else
         status = -(int)e->code;
     if (!status) {
+        r.wanted = found ? replan_take_wanted(&r) : xstrdup_or_null(r.job.wanted);
         if (found)
-            snprintf(reason, sizeof reason, "continues with %lld workers on %zu %s: %s",
+            snprintf(reason, sizeof reason, "continues with %lld workers on %zu host%s%s: %s",
                      (long long)job_spec_world_size(r.spec), found->usable_count,
-                     found->usable_count == 1 ? "host" : "hosts", found->problems);
+                     plural((long long)found->usable_count),
+                     r.wanted ? " and grows again when more answer" : "", found->problems);
         else
             snprintf(reason, sizeof reason,
                      "continues with %lld workers, as this node has only %lld slots now",
@@ -286,4 +311,60 @@ void job_replan_without_hosts(struct job_manager *m, int64_t id, const char *att
     if (found.usable_count > 0 && found.problems && replan_fewer(m, id, &found, &e))
         log_warning("job %lld cannot continue with fewer hosts: %s", (long long)id, e.text);
     hosts_found_clear(&found);
+}
+
+/* Plans the job from its document as it was before it had fewer nodes, so that nothing remains of
+ * roundings. */
+static int replan_prepare_growth(struct job_manager *m, const json_t *changes, struct job_replan *r,
+                                 struct error *e)
+{
+    struct problems problems = {0};
+    json_t *wanted = r->job.wanted ? json_loads(r->job.wanted, 0, NULL) : NULL;
+    int status = wanted ? 0 : error_set(e, ERR_CONFLICT, "it has all of its nodes");
+
+    if (!status) {
+        r->before = replan_numbers(store_job_spec(&r->job), store_job_plan(&r->job));
+        json_object_update_recursive((json_t *)store_job_spec(&r->job), wanted); /* own copy */
+        status = job_replan_prepare(m, changes, r, &problems, e);
+    }
+    if (!status &&
+        r->spec->cluster.nodes < json_integer_value(json_get_at(wanted, "/cluster/nodes")))
+        r->wanted = xstrdup(r->job.wanted);
+    json_decref(wanted);
+    problems_clear(&problems);
+    return status;
+}
+
+int job_replan_grow(struct job_manager *m, int64_t id, const json_t *changes, bool stores,
+                    struct error *e)
+{
+    struct job_replan r = {0};
+    char reason[128];
+
+    assert_object(m, JOB_MANAGER_MAGIC);
+    int status = store_job_get(m->store, id, &r.job, e);
+    if (!status)
+        status = replan_prepare_growth(m, changes, &r, e);
+    if (!status && stores) {
+        long long nodes = r.spec->cluster.nodes;
+        snprintf(reason, sizeof reason, "grows to %lld workers on %lld host%s",
+                 (long long)job_spec_world_size(r.spec), nodes, plural(nodes));
+        log_info("job %lld: %s", (long long)id, reason);
+        status = job_replan_store(m, &r, true, reason, NULL, e);
+    }
+    job_replan_clear(&r);
+    return status;
+}
+
+void job_replan_with_hosts(struct job_manager *m, int64_t id, const char *attempt_dir)
+{
+    char path[PATH_MAX];
+    struct error e;
+
+    assert_object(m, JOB_MANAGER_MAGIC);
+    file_path(path, NULL, "%s/" ATTEMPT_FLAG_GROW, attempt_dir);
+    json_t *changes = json_document_load(path, &e);
+    if (!changes || job_replan_grow(m, id, changes, true, &e))
+        log_warning("job %lld does not grow: %s", (long long)id, e.text);
+    json_decref(changes);
 }

@@ -9,9 +9,10 @@
 struct job_replan {
     struct store_job job;
     struct resume_point at;
+    char *wanted; /* to store, as in job_fields.h; NULL: none */
     struct job_spec *spec;
     struct plan *plan;
-    json_t *numbers;
+    json_t *numbers, *before; /* before: a part of them */
     char *spec_text, *plan_text;
     int64_t last_step; /* last step of the whole run */
 };
@@ -33,3 +34,12 @@ int job_replan_for_slots(struct job_manager *m, int64_t id, struct error *e);
 /* Continues a queued job, whose last attempt lacked hosts, on the remaining ones, if it has a
  * checkpoint. Otherwise leaves it unchanged, because the hosts may return. */
 void job_replan_without_hosts(struct job_manager *m, int64_t id, const char *attempt_dir);
+
+/* Plans a job that has fewer nodes than it wants (store_job.wanted) with these changes of cluster.
+ * stores: it is queued, and continues so; otherwise only checks whether that is possible. */
+int job_replan_grow(struct job_manager *m, int64_t id, const json_t *changes, bool stores,
+                    struct error *e);
+
+/* Continues a queued job, whose last attempt was stopped for that, with the changes in
+ * ATTEMPT_FLAG_GROW. Otherwise leaves it unchanged. */
+void job_replan_with_hosts(struct job_manager *m, int64_t id, const char *attempt_dir);

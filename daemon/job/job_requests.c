@@ -195,6 +195,8 @@ int job_resume(struct job_manager *m, int64_t id, const json_t *changes, const c
             snprintf(reason + used, sizeof reason - (size_t)used,
                      ", as that of step %lld cannot be used: %s", (long long)r.at.passed_over,
                      r.at.why_not);
+        if (r.spec->restart.grow && !json_object_get(changes, "cluster"))
+            r.wanted = xstrdup_or_null(r.job.wanted);
         status = job_replan_store(m, &r, false, reason, by, e);
     }
     if (!status) {

@@ -81,6 +81,9 @@ struct active_job *job_run_create(struct job_manager *m, const struct store_job 
                      &a->hosts);
     else /* a running job is followed regardless */
         log_warning("job %lld: cannot determine its hosts: %s", (long long)a->id, e.text);
+    a->grow.asking = SPAWN_NONE;
+    a->grow.wanted = job->wanted ? json_loads(job->wanted, 0, NULL) : NULL;
+    a->grow.hosts = json_object_get(json_object_get(a->grow.wanted, "cluster"), "hosts");
     return a;
 }
 
@@ -110,6 +113,9 @@ void job_run_destroy(struct job_manager *m, struct active_job *a)
     slurm_forget(a->process.slurm);
     launch_process_close(&a->process);
     ingest_destroy(a->ingest);
+    spawn_clear(&a->grow.asking);
+    json_decref(a->grow.wanted);
+    json_decref(a->grow.changes);
     job_spec_destroy(a->spec);
     job_hosts_clear(&a->hosts);
     run_free_start(a);
@@ -383,8 +389,9 @@ static int run_store_attempt(struct job_manager *m, struct active_job *a, struct
 {
     const struct job_spec *spec = a->spec;
     long long world = job_spec_world_size(spec), nodes = spec->cluster.nodes;
-    const char *verb = a->start->job.resumes ? "continues with" : "starts";
-    char reason[128];
+    const struct store_job *job = &a->start->job;
+    const char *verb = job->resumes ? "continues with" : "starts";
+    char reason[192];
     struct store_state_change change = {a->machine.slurm ? JOB_QUEUED : JOB_STARTING, reason,
                                         clock_now(), NULL};
 
@@ -392,9 +399,10 @@ static int run_store_attempt(struct job_manager *m, struct active_job *a, struct
         snprintf(reason, sizeof reason, "is handed to Slurm: %lld worker%s on %lld node%s", world,
                  plural(world), nodes, plural(nodes));
     else if (job_spec_names_hosts(spec))
-        snprintf(reason, sizeof reason, "%s %lld worker%s on %lld of %zu host%s", verb, world,
+        snprintf(reason, sizeof reason, "%s %lld worker%s on %lld of %zu host%s%s%s", verb, world,
                  plural(world), nodes, spec->cluster.host_count,
-                 plural((long long)spec->cluster.host_count));
+                 plural((long long)spec->cluster.host_count), job->grows_to ? "; grows to " : "",
+                 job->grows_to ? job->grows_to : "");
     else
         snprintf(reason, sizeof reason, "%s %lld worker%s on %lld of %lld slot%s", verb, world,
                  plural(world), (long long)a->slots, (long long)m->slots, plural(m->slots));
@@ -590,8 +598,10 @@ static int run_say_stopping(struct job_manager *m, struct active_job *a, struct 
         a->machine.cancel_asked || attempt_flag_is_set(a->attempt_dir, ATTEMPT_FLAG_CANCEL);
     const char *reason =
         a->machine.phase == PHASE_IN_SLURM ? "being cancelled in Slurm's queue"
-        : cancelled
-            ? "being cancelled: the workers end after the step they are in"
+        : cancelled ? "being cancelled: the workers end after the step they are in"
+        : attempt_flag_is_set(a->attempt_dir, ATTEMPT_FLAG_GROW)
+            ? "more of its hosts answer and are free: the workers end after the step they are in, "
+              "with a checkpoint, to go on with more"
             : "at its time limit: the workers end after the step they are in, with a checkpoint";
     struct store_job job;
     int status = store_job_get(m->store, a->id, &job, e);
@@ -622,6 +632,16 @@ static int run_mark_stall(struct job_manager *m, struct active_job *a, struct er
         job_run_complain(a, "cannot store its stall", &ignored);
     json_decref(fields);
     return stalled_keep(a->attempt_dir, &a->stall, e);
+}
+
+static int run_mark_grow(const struct active_job *a, struct error *e)
+{
+    char path[PATH_MAX];
+
+    if (attempt_flag_is_set(a->attempt_dir, ATTEMPT_FLAG_GROW)) /* by an earlier daemon */
+        return 0;
+    int status = file_path(path, e, "%s/" ATTEMPT_FLAG_GROW, a->attempt_dir);
+    return status ? status : json_file_write(path, a->grow.changes, e);
 }
 
 static int run_store_put_back(struct job_manager *m, struct active_job *a, struct error *e)
@@ -705,6 +725,8 @@ static int run_act(struct job_manager *m, struct active_job *a, enum job_action 
         return attempt_flag_write(a->attempt_dir, ATTEMPT_FLAG_LIMIT, e);
     case DO_MARK_STALL:
         return run_mark_stall(m, a, e);
+    case DO_MARK_GROW:
+        return run_mark_grow(a, e);
     case DO_ASK_WORKERS:
         return run_stop(a, LAUNCH_STOP_AFTER_STEP);
     case DO_TERMINATE:

@@ -168,10 +168,11 @@ static enum failure_stop end_why(const struct active_job *a)
         return FAILURE_CANCELLED;
     if (a->machine.stop_why == FAILURE_STALLED || stalled_read(a->attempt_dir, &stall))
         return FAILURE_STALLED;
-    return a->machine.stop_why == FAILURE_TIME_LIMIT ||
-                   attempt_flag_is_set(a->attempt_dir, ATTEMPT_FLAG_LIMIT)
-               ? FAILURE_TIME_LIMIT
-               : FAILURE_NOT_STOPPED;
+    if (a->machine.stop_why == FAILURE_TIME_LIMIT ||
+        attempt_flag_is_set(a->attempt_dir, ATTEMPT_FLAG_LIMIT))
+        return FAILURE_TIME_LIMIT;
+    return attempt_flag_is_set(a->attempt_dir, ATTEMPT_FLAG_GROW) ? FAILURE_GROWS
+                                                                  : FAILURE_NOT_STOPPED;
 }
 
 static struct slurm_end end_in_slurm(const struct active_job *a, enum failure_stop why)
@@ -306,6 +307,8 @@ static void end_react(struct job_manager *m, struct active_job *a,
     }
     if (end->restarts && a->verdict.hosts_missing)
         job_replan_without_hosts(m, a->id, a->attempt_dir);
+    if (a->verdict.grows)
+        job_replan_with_hosts(m, a->id, a->attempt_dir);
     a->judged = false;
     job_manager_want_queue(m);
 }

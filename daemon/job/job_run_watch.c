@@ -11,6 +11,7 @@
 #include "common/log.h"
 #include "common/run/attempt.h"
 #include "common/system/file.h"
+#include "daemon/job/job_grow.h"
 #include "daemon/job/job_manager_internal.h"
 #include "daemon/job/job_run.h"
 #include "daemon/job/job_run_end.h"
@@ -224,6 +225,10 @@ static void watch_under_way(struct job_manager *m, struct active_job *a)
                       (struct job_observation){
                           .event = ON_TIME_PASSED,
                           .grace_seconds = a->machine.stop == STOP_NONE ? watch_grace(m, a) : 0});
+    if (job_grow_is_due(m, a))
+        watch_observe(
+            m, a,
+            (struct job_observation){.event = ON_MAY_GROW, .grace_seconds = watch_grace(m, a)});
     /* Stopped ranks (SIGSTOP) cannot be asked to end. */
     if (job_run_is_under_way(a) && a->machine.stop == STOP_NONE && now >= a->stall_next_at) {
         a->stall_next_at = now + STALL_LOOK_SECONDS;

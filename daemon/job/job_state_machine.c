@@ -96,6 +96,9 @@ static const struct transition {
     {UNDER_WAY, ON_STALLED, "it makes no progress", STAYS,
      .act = {DO_MARK_STALL, DO_TERMINATE}, .only_if = NOT_STOPPING, .stop = STOP_TERMINATED,
      .why_stopped = FAILURE_STALLED},
+    {AT(RUNNING), ON_MAY_GROW, "more of its hosts answer and are free", STAYS,
+     .act = {DO_MARK_GROW, DO_ASK_WORKERS, DO_STORE_STOPPING}, .only_if = NOT_STOPPING,
+     .stop = STOP_ASKED, .why_stopped = FAILURE_GROWS},
     {UNDER_WAY, ON_TIME_PASSED, "the workers did not stop when asked", STAYS,
      .act = {DO_TERMINATE}, .only_if = ASKED_IN_VAIN, .stop = STOP_TERMINATED},
     {UNDER_WAY, ON_TIME_PASSED, "the launcher did not end after SIGTERM", STAYS,
@@ -359,8 +362,9 @@ static void state_say_next_link(const struct verdict *v, const struct attempt_hi
 {
     char from[FROM_BYTES];
 
-    snprintf(reason, ATTEMPT_REASON_BYTES, "%s; %s in another allocation, from %s", v->reason,
-             h->checkpoint > 0 ? "continues" : "starts", state_from(h, from));
+    snprintf(reason, ATTEMPT_REASON_BYTES, "%s; %s%s from %s", v->reason,
+             h->checkpoint > 0 ? "continues" : "starts", v->grows ? "" : " in another allocation,",
+             state_from(h, from));
 }
 
 static void state_say_restart(const struct verdict *v, const struct attempt_history *h,

@@ -40,6 +40,7 @@
     X(WAKE_LOOP, "wake the loop", false) \
     X(MARK_LIMIT, "write `time-limit-reached`", true) \
     X(MARK_STALL, "write `stalled.json`", true) \
+    X(MARK_GROW, "write `grow-requested`", false) \
     X(ASK_WORKERS, "SIGUSR1", true)                      /* stop after this step */ \
     X(TERMINATE, "SIGTERM, or scancel", true) \
     X(KILL, "SIGKILL to all processes", true) \
@@ -67,6 +68,7 @@ enum job_observed {
     ON_CANCEL_SEEN,      /* the loop has found the request */
     ON_TIME_PASSED,      /* job_machine.due has come */
     ON_STALLED,          /* it makes no progress */
+    ON_MAY_GROW,         /* it has fewer nodes than it wants, and more would start it at once */
     ON_SLURM_STARTED,    /* it has left Slurm's queue */
     ON_SLURM_PUT_BACK,   /* Slurm will restart it: requeued, preempted, or a node failed */
     ON_SLURM_SILENT,     /* Slurm does not answer */

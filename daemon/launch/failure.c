@@ -399,6 +399,8 @@ static const char *failure_stop_words(enum failure_stop why)
 {
     if (why == FAILURE_CANCELLED)
         return "cancelled on request";
+    if (why == FAILURE_GROWS)
+        return "stopped to go on with more hosts";
     return why == FAILURE_TIME_LIMIT
                ? "stopped at its time limit (cluster.time_limit)"
                : "the workers were stopped by a signal that traind did not send";
@@ -505,7 +507,7 @@ void failure_judge(const char *attempt_dir, const struct launch_exit *how, enum 
         ; /* the verdict is complete */
     } else if (run_stop) {
         failure_judge_by_run_stop(v, run_stop, how, why);
-    } else if (why) {
+    } else if (why && !(why == FAILURE_GROWS && failed)) {
         v->state = JOB_CANCELLED;
         snprintf(v->reason, sizeof v->reason, "%s%s", failure_stop_words(why),
                  how->signal == 9 || how->code == 137 ? "; its workers did not stop in time and "
@@ -523,6 +525,7 @@ void failure_judge(const char *attempt_dir, const struct launch_exit *how, enum 
         failure_judge_by_log(v, how, log);
         v->own_fault = v->who.exit_code == OWN_FAULT_EXIT;
     }
+    v->grows = v->goes_on = why == FAILURE_GROWS && v->state == JOB_CANCELLED;
     if (has_ended) {
         if (v->state == JOB_SUCCEEDED && !*v->reason)
             snprintf(v->reason, sizeof v->reason, "complete");

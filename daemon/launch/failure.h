@@ -41,7 +41,13 @@ size_t failure_cause_length(const char *reason);
 /* Formats as "signal 9 (SIGKILL, Killed)". */
 void failure_signal_words(int64_t signal_number, char *text, size_t bytes);
 
-enum failure_stop { FAILURE_NOT_STOPPED, FAILURE_CANCELLED, FAILURE_TIME_LIMIT, FAILURE_STALLED };
+enum failure_stop {
+    FAILURE_NOT_STOPPED,
+    FAILURE_CANCELLED,
+    FAILURE_TIME_LIMIT,
+    FAILURE_STALLED,
+    FAILURE_GROWS /* to go on with more hosts */
+};
 
 enum failure_again { FAILURE_AGAIN_USUAL, FAILURE_AGAIN, FAILURE_NOT_AGAIN };
 enum failure_drain {
@@ -56,7 +62,8 @@ struct verdict {
     char reason[FAILURE_TEXT_BYTES]; /* "": none */
     int64_t step;                    /* last completed step; 0: none */
     int64_t checkpoint;              /* step of the last checkpoint; 0: none */
-    bool goes_on;                    /* not a failure: another allocation follows */
+    bool goes_on; /* not a failure: another allocation follows, or (grows) more hosts */
+    bool grows;
     /* The fields below are for failed attempts. */
     bool hosts_missing; /* too few hosts are usable, see hosts.h */
     bool own_fault;     /* caused by the job (document, divergence): a restart would fail again */

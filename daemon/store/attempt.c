@@ -221,9 +221,9 @@ static int attempt_requeue(struct sql *c, int64_t id, const struct store_job_aga
         sql_run(c, e, NULL,
                 "update job set spec = ?2, plan = ?3, priority = ?4, resumes = ?5, "
                 "not_before = null, estimated_start = null, "
-                "images_per_sec = iif(?6, null, images_per_sec) where id = ?1",
-                "issiii", id, a->spec, a->plan, a->priority, (int64_t)a->resumes,
-                (int64_t)a->other_speed) ||
+                "images_per_sec = iif(?6, null, images_per_sec), wanted = ?7 where id = ?1",
+                "issiiis", id, a->spec, a->plan, a->priority, (int64_t)a->resumes,
+                (int64_t)a->other_speed, a->wanted) ||
         store_label_document(c, id, e)) /* labels may have been changed meanwhile */
         return -(int)e->code;
     if (!a->keeps_place && (sql_run(c, e, NULL,

@@ -47,6 +47,7 @@ int store_attempt_end(struct store *s, int64_t id, const struct store_attempt_en
 /* A job to be requeued with other documents. */
 struct store_job_again {
     const char *spec, *plan; /* JSON text */
+    const char *wanted;      /* as in job_fields.h */
     int64_t priority;
     struct store_job_size size;
     bool resumes;

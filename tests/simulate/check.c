@@ -1,4 +1,5 @@
 /* What must hold. */
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -64,7 +65,9 @@ void check_now(struct world *w)
     if (slots > SLOTS_MAX)
         world_violation(w, "%lld of %d slots are taken", (long long)slots, SLOTS_MAX);
     for (int id = 1; id <= w->job_count; id++)
-        if (w->jobs[id].restarts > w->jobs[id].restarts_max)
+        if (w->jobs[id].slots > w->jobs[id].wanted)
+            world_violation(w, "job %d has grown beyond what it was submitted with", id);
+        else if (w->jobs[id].restarts > w->jobs[id].restarts_max)
             world_violation(w, "job %d was restarted %lld times, and may be %lld times", id,
                             (long long)w->jobs[id].restarts, (long long)w->jobs[id].restarts_max);
 }
@@ -116,6 +119,28 @@ void check_start(struct world *w, int id)
     }
 }
 
+/* It would start again at once, before all that wait, as large as it was submitted. */
+void check_growth(struct world *w, int id)
+{
+    const struct job *job = &w->jobs[id];
+
+    if (job->wanted > check_free_slots(w, id))
+        world_violation(w, "job %d is stopped to grow, and others use the slots", id);
+    if (check_is_capped(w, id, id))
+        world_violation(w, "job %d is stopped to grow, and %s has reached a limit", id, job->user);
+    for (int other = 1; other <= w->job_count; other++)
+        if (w->jobs[other].state == JOB_QUEUED && !w->jobs[other].for_slurm &&
+            !w->jobs[other].held && !shell_has(w, other) && shell_is_before(w, other, id))
+            world_violation(w, "job %d is stopped to grow, and job %d waits before it", id, other);
+}
+
+/* A user, a time limit or Slurm. */
+static bool check_was_asked(const struct job *job)
+{
+    return job->for_slurm || job->cancelled_waiting || job->cancelled_at >= 0 ||
+           job->cancel_attempt >= 0 || !isnan(job->time_limit);
+}
+
 static bool check_is_first_cause(const struct job *job)
 {
     return job->vague || !job->first_cause[0] || strstr(job->reason, job->first_cause);
@@ -128,6 +153,8 @@ void check_end(struct world *w)
         const struct job *job = &w->jobs[id];
         if (!job_state_is_final(job->state))
             world_violation(w, "job %d is %s for ever", id, job_state_name(job->state));
+        else if (job->state == JOB_CANCELLED && !check_was_asked(job))
+            world_violation(w, "job %d is cancelled, and nobody wanted that", id);
         else if (job->cancelled_at >= 0 && job->attempt > job->cancelled_at)
             world_violation(w, "job %d was cancelled in attempt %d, and went on", id,
                             job->cancelled_at);

@@ -194,8 +194,11 @@ static enum failure_stop shell_why(struct world *w, const struct active *a)
         return FAILURE_CANCELLED;
     if (a->machine.stop_why == FAILURE_STALLED || at->mark_stall)
         return FAILURE_STALLED;
-    return a->machine.stop_why == FAILURE_TIME_LIMIT || at->mark_limit ? FAILURE_TIME_LIMIT
-                                                                       : FAILURE_NOT_STOPPED;
+    if (a->machine.stop_why == FAILURE_TIME_LIMIT || at->mark_limit)
+        return FAILURE_TIME_LIMIT;
+    bool grows = w->defect == DEFECT_GROWTH_IS_FORGOTTEN ? a->machine.stop_why == FAILURE_GROWS
+                                                         : at->mark_grow;
+    return grows ? FAILURE_GROWS : FAILURE_NOT_STOPPED;
 }
 
 /* As failure_judge does, by what is left of the attempt. */
@@ -211,8 +214,10 @@ static void shell_judge(struct world *w, struct active *a)
     } else if (why == FAILURE_STALLED) {
         v->outside = true;
         snprintf(v->reason, sizeof v->reason, "stalled");
-    } else if (why || at->outcome == RAN_TO_STOP) {
+    } else if ((why && !(why == FAILURE_GROWS && at->outcome == RAN_INTO_FAILURE)) ||
+               at->outcome == RAN_TO_STOP) {
         v->state = JOB_CANCELLED;
+        v->grows = v->goes_on = why == FAILURE_GROWS;
     } else if (at->outcome == RAN_INTO_FAILURE || at->outcome == RAN_INTO_DEATH) {
         v->own_fault = at->own_fault;
         world_copy(v->reason, sizeof v->reason, at->cause);
@@ -242,6 +247,7 @@ static int shell_store_verdict(struct world *w, struct active *a, bool put_back,
     if (w->disk_full)
         return shell_no_space(e);
     job_state_after_attempt(&a->verdict, &history, &end);
+    end.restarts = end.restarts || (a->verdict.grows && w->defect == DEFECT_GROWTH_IS_A_RESTART);
     if (w->defect != DEFECT_WISH_IS_LOST && end.to == JOB_QUEUED &&
         job->cancel_attempt == job->attempt)
         return error_set(e, ERR_CONFLICT, "it was asked to be cancelled");
@@ -260,6 +266,8 @@ static int shell_store_verdict(struct world *w, struct active *a, bool put_back,
         job->not_before = end.pause_seconds > 0 ? w->now + end.pause_seconds : 0;
         job->in_slurm = job->in_slurm && put_back;
     }
+    if (end.restarts && job->resumes && job->slots > 1 && chance_of(&w->chance, 3) == 1)
+        job->slots--; /* a host does not answer */
     if (put_back && end.to == JOB_QUEUED && w->defect == DEFECT_PUT_BACK_IN_TWO) {
         job->in_slurm = false;
         shell_between(w);
@@ -270,11 +278,33 @@ static int shell_store_verdict(struct world *w, struct active *a, bool put_back,
     return 0;
 }
 
+/* In a transaction of its own: a daemon that is killed before it leaves the job as it is. */
+static void shell_grow(struct world *w, struct active *a)
+{
+    struct job *job = shell_job(w, a);
+
+    shell_between(w);
+    if (job->state != JOB_QUEUED || w->disk_full || chance_once_in(&w->chance, 6))
+        return; /* it cannot be planned again */
+    job->slots = job->wanted;
+    w->grown++;
+}
+
 static int shell_store_end(struct world *w, struct active *a, struct error *e)
 {
+    struct job *job = shell_job(w, a);
+    int64_t before = job->restarts;
+
     if (!a->judged)
         shell_judge(w, a);
-    return shell_store_verdict(w, a, false, e);
+    int status = shell_store_verdict(w, a, false, e);
+    if (status || !a->verdict.grows)
+        return status;
+    job->vague = job->vague || shell_attempt(w, a)->outcome == RAN_INTO_DEATH;
+    if (job->state != JOB_QUEUED || job->restarts != before)
+        world_violation(w, "job %d was stopped to grow, and that counts", a->job);
+    shell_grow(w, a);
+    return 0;
 }
 
 static int shell_store_no_start(struct world *w, struct active *a, struct error *e)
@@ -355,6 +385,14 @@ static int shell_mark_stall(struct world *w, struct active *a, struct error *e)
     if (w->disk_full)
         return shell_no_space(e);
     shell_attempt(w, a)->mark_stall = true;
+    return 0;
+}
+
+static int shell_mark_grow(struct world *w, struct active *a, struct error *e)
+{
+    if (w->disk_full)
+        return shell_no_space(e);
+    shell_attempt(w, a)->mark_grow = true;
     return 0;
 }
 
@@ -450,6 +488,7 @@ static shell_step *const shell_steps[] = {
     [DO_STORE_CANCELLED] = shell_store_cancelled,
     [DO_MARK_LIMIT] = shell_mark_limit,
     [DO_MARK_STALL] = shell_mark_stall,
+    [DO_MARK_GROW] = shell_mark_grow,
     [DO_ASK_WORKERS] = shell_ask_workers,
     [DO_TERMINATE] = shell_terminate,
     [DO_KILL] = shell_kill,
@@ -578,42 +617,7 @@ static bool shell_watch_slurm(struct world *w, struct active *a)
     return true;
 }
 
-/* ---------------------------------------------------------------- a round of the loop */
-
-static void shell_watch_under_way(struct world *w, struct active *a)
-{
-    if (a->machine.slurm && !shell_watch_slurm(w, a))
-        return;
-    if (!shell_is_under_way(a))
-        return;
-    if (!a->machine.slurm && !shell_process(w, a)->alive)
-        shell_tell(w, a, ON_LAUNCHER_ENDED);
-    if (shell_is_under_way(a) && a->machine.stop == STOP_NONE &&
-        (a->machine.cancel_asked || shell_attempt(w, a)->mark_cancel))
-        shell_tell(w, a, ON_CANCEL_SEEN);
-    if (shell_is_under_way(a) && w->now >= a->machine.due) {
-        shell_tell(w, a, ON_TIME_PASSED);
-        if (shell_is_under_way(a) && w->now >= a->machine.due)
-            world_violation(w, "the loop does not sleep for job %d", a->job);
-    }
-    if (shell_is_under_way(a) && a->machine.phase == PHASE_RUNNING && shell_process(w, a)->hung &&
-        shell_process(w, a)->attempt == a->attempt &&
-        (w->chance.calm || chance_of(&w->chance, 6) == 1))
-        shell_tell(w, a, ON_STALLED);
-}
-
-static void shell_watch(struct world *w, struct active *a)
-{
-    if (shell_is_under_way(a))
-        shell_watch_under_way(w, a);
-    if (!a->used || shell_is_under_way(a))
-        return;
-    if (a->machine.slurm && !a->ended_there && !a->machine.never_started)
-        shell_speak_with_slurm(w, a);
-    bool left = !a->machine.never_started && a->process &&
-                (a->machine.slurm ? !a->ended_there : nature_is_left(shell_process(w, a)));
-    shell_tell(w, a, left ? ON_PROCESSES_LEFT : ON_NOTHING_LEFT);
-}
+/* ---------------------------------------------------------------- the queue */
 
 bool shell_is_before(const struct world *w, int one, int other)
 {
@@ -650,6 +654,98 @@ bool shell_has(const struct world *w, int id)
     return false;
 }
 
+static struct queue_plan *shell_plan(struct world *w, const struct active *but)
+{
+    struct queue_running running[JOBS_MAX];
+    size_t count = 0;
+
+    for (int i = 0; i < JOBS_MAX; i++) {
+        const struct active *a = &w->active[i];
+        if (a->used && a != but)
+            running[count++] = (struct queue_running){
+                .id = a->job,
+                .slots = w->jobs[a->job].slots,
+                .slurm = a->machine.slurm,
+                .user = w->jobs[a->job].user,
+                .ends = {0, fmax(a->ends - w->now, 0) / 2, fmax(a->ends - w->now, 0)}
+            };
+    }
+    return queue_plan_create(w->slots, &w->caps, running, count);
+}
+
+/* ---------------------------------------------------------------- a round of the loop */
+
+static bool shell_would_start(struct world *w, const struct active *a)
+{
+    const struct job *job = &w->jobs[a->job];
+    struct queue_waiting waiting = {
+        .id = a->job,
+        .slots = job->wanted,
+        .user = job->user,
+        .length = {0, RUN_SECONDS / 2, RUN_SECONDS}
+    };
+    struct queue_plan *plan = shell_plan(w, a);
+    struct queue_decision d;
+    int ids[JOBS_MAX], count = shell_queue(w, false, ids);
+
+    queue_plan_decide(plan, &waiting, &d);
+    queue_plan_destroy(plan);
+    return d.choice == QUEUE_STARTS && (count == 0 || shell_is_before(w, a->job, ids[0]) ||
+                                        w->defect == DEFECT_GROWTH_OVERTAKES);
+}
+
+static void shell_watch_growth(struct world *w, struct active *a)
+{
+    const struct job *job = shell_job(w, a);
+
+    if (!shell_attempt(w, a)->mark_grow) {
+        if (chance_of(&w->chance, 3) != 1 || !shell_would_start(w, a))
+            return;
+        check_growth(w, a->job);
+    }
+    if (shell_tell(w, a, ON_MAY_GROW) == MACHINE_NOTHING)
+        world_violation(w, "job %d may grow to %lld slots, and is not asked to stop", a->job,
+                        (long long)job->wanted);
+}
+
+static void shell_watch_under_way(struct world *w, struct active *a)
+{
+    if (a->machine.slurm && !shell_watch_slurm(w, a))
+        return;
+    if (!shell_is_under_way(a))
+        return;
+    if (!a->machine.slurm && !shell_process(w, a)->alive)
+        shell_tell(w, a, ON_LAUNCHER_ENDED);
+    if (shell_is_under_way(a) && a->machine.stop == STOP_NONE &&
+        (a->machine.cancel_asked || shell_attempt(w, a)->mark_cancel))
+        shell_tell(w, a, ON_CANCEL_SEEN);
+    if (a->used && a->machine.phase == PHASE_RUNNING && a->machine.stop == STOP_NONE &&
+        shell_job(w, a)->slots < shell_job(w, a)->wanted)
+        shell_watch_growth(w, a);
+    if (shell_is_under_way(a) && w->now >= a->machine.due) {
+        shell_tell(w, a, ON_TIME_PASSED);
+        if (shell_is_under_way(a) && w->now >= a->machine.due)
+            world_violation(w, "the loop does not sleep for job %d", a->job);
+    }
+    if (shell_is_under_way(a) && a->machine.phase == PHASE_RUNNING && shell_process(w, a)->hung &&
+        shell_process(w, a)->attempt == a->attempt &&
+        (w->chance.calm || chance_of(&w->chance, 6) == 1))
+        shell_tell(w, a, ON_STALLED);
+}
+
+static void shell_watch(struct world *w, struct active *a)
+{
+    if (shell_is_under_way(a))
+        shell_watch_under_way(w, a);
+    if (!a->used || shell_is_under_way(a))
+        return;
+    if (a->machine.slurm && !a->ended_there && !a->machine.never_started)
+        shell_speak_with_slurm(w, a);
+    bool left = !a->machine.never_started && a->process &&
+                (a->machine.slurm ? !a->ended_there : nature_is_left(shell_process(w, a)));
+    shell_tell(w, a, left ? ON_PROCESSES_LEFT : ON_NOTHING_LEFT);
+}
+
 static void shell_start_job(struct world *w, int id)
 {
     w->jobs[id].tried = w->looks;
@@ -669,22 +765,9 @@ static bool shell_refuse(struct world *w, int id)
 
 static void shell_start_local(struct world *w)
 {
-    struct queue_running running[JOBS_MAX];
-    size_t count = 0;
     int ids[JOBS_MAX], waiting = shell_queue(w, false, ids);
 
-    for (int i = 0; i < JOBS_MAX; i++) {
-        const struct active *a = &w->active[i];
-        if (a->used)
-            running[count++] = (struct queue_running){
-                .id = a->job,
-                .slots = w->jobs[a->job].slots,
-                .slurm = a->machine.slurm,
-                .user = w->jobs[a->job].user,
-                .ends = {0, fmax(a->ends - w->now, 0) / 2, fmax(a->ends - w->now, 0)}
-            };
-    }
-    w->plan = queue_plan_create(w->slots, &w->caps, running, count);
+    w->plan = shell_plan(w, NULL);
     for (int i = 0; i < waiting; i++) {
         struct job *job = &w->jobs[ids[i]];
         struct queue_waiting job_waiting = {

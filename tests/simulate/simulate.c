@@ -99,7 +99,7 @@ static void simulate_tell(uint64_t seed)
 
 static int simulate_lives(long lives, uint64_t seed)
 {
-    long done = 0, worlds = 0;
+    long done = 0, worlds = 0, grown = 0;
 
     for (; done < lives; seed++, worlds++) {
         if (!simulate_seed(seed)) {
@@ -107,8 +107,9 @@ static int simulate_lives(long lives, uint64_t seed)
             return 1;
         }
         done += world.lives;
+        grown += world.grown;
     }
-    printf("%ld lives in %ld worlds, nothing wrong\n", done, worlds);
+    printf("%ld lives in %ld worlds, %ld grown, nothing wrong\n", done, worlds, grown);
     return 0;
 }
 

@@ -156,6 +156,7 @@ static void users_submit(struct world *w)
         job->slots = 0;
     else if (w->caps.slots && job->slots > w->caps.slots)
         job->slots = w->caps.slots; /* more is refused */
+    job->wanted = job->slots;
     world_trace(w, "a user, job %d: submit, %lld slots%s", w->job_count, (long long)job->slots,
                 job->for_slurm ? ", for Slurm" : "");
 }

@@ -30,6 +30,9 @@ static void world_round(struct world *w)
         w->share[0] = (double)chance_of(&w->chance, 5) / 4;
         w->share[1] = 1 - w->share[0];
     }
+    for (int id = 1; id <= w->job_count; id++) /* the node is as large as before */
+        if (w->jobs[id].slots < w->jobs[id].wanted && chance_of(&w->chance, 4) == 1)
+            w->slots = SLOTS_MAX;
     shell_start(w); /* one that could not take up a job has ended, and is started again */
     if (!w->chance.calm)
         users_act(w);

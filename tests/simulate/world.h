@@ -26,7 +26,7 @@ enum outcome { RAN_NOT, RAN_ON, RAN_TO_END, RAN_TO_STOP, RAN_INTO_FAILURE, RAN_I
 
 /* A folder attempt-N. */
 struct attempt {
-    bool folder, mark_cancel, mark_limit, mark_stall;
+    bool folder, mark_cancel, mark_limit, mark_stall, mark_grow;
     int owner; /* slurm-job: which Slurm job's script runs here; 0: none */
     int begun; /* so often ranks began here */
     enum outcome outcome;
@@ -60,6 +60,7 @@ struct job {
     bool for_slurm, in_slurm;              /* launcher slurm; the column slurm is set */
     int first_attempt;                     /* of the name in it */
     int64_t restarts, restarts_max, slots, priority;
+    int64_t wanted; /* slots; it has fewer if the node was smaller */
     const char *user;
     bool resumes, trains, held;
     double queued_at, not_before, time_limit;
@@ -100,6 +101,9 @@ enum defect {
     DEFECT_QUEUE_STARTS_TWICE,     /* the queue does not know what the loop still has */
     DEFECT_MARK_OF_NEWEST_ALONE,   /* a script does not see that the attempt before is cancelled */
     DEFECT_HELD_AFTER_THE_LOOK,    /* a job that was held behind the look at the queue starts */
+    DEFECT_GROWTH_IS_FORGOTTEN,    /* another daemon does not know why the workers were stopped */
+    DEFECT_GROWTH_IS_A_RESTART,    /* and counts against their number */
+    DEFECT_GROWTH_OVERTAKES,       /* it takes the slots that a job before it waits for */
     DEFECT_COUNT
 };
 
@@ -128,6 +132,7 @@ struct world {
     jmp_buf killed;             /* the daemon was */
     bool may_kill;
     long lives; /* attempts that ran */
+    long grown; /* times that a job got slots back */
 };
 
 /* A world from a seed or a script: jobs, faults, then calm until all has ended. False: something is
@@ -181,5 +186,6 @@ bool shell_is_before(const struct world *w, int one, int other); /* in the queue
 /* ---- what must hold (check.c) */
 
 void check_now(struct world *w);
-void check_start(struct world *w, int job); /* before its attempt is stored */
-void check_end(struct world *w);            /* all is calm */
+void check_start(struct world *w, int job);  /* before its attempt is stored */
+void check_growth(struct world *w, int job); /* before its workers are asked to stop for it */
+void check_end(struct world *w);             /* all is calm */

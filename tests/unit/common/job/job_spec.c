@@ -644,6 +644,28 @@ static void is_taken(const char *more)
     job_spec_destroy(job_of(text));
 }
 
+Test(job_spec, only_a_job_on_named_hosts_can_grow)
+{
+    static const struct {
+        const char *cluster, *pointer;
+    } wrong[] = {
+        {"{}",                                                               "/restart/grow" },
+        {"{'launcher': 'slurm', 'nodes': 2}",                                "/restart/grow" },
+        {"{'nodes': 2, 'hosts': ['a']}",                                     "/cluster/hosts"},
+        {"{'nodes': 2, 'hosts': ['a', 'b']}, 'restart': {'grow_seconds': 0",
+         "/restart/grow_seconds"                                                             },
+    };
+    char text[256];
+
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        bool both = strstr(wrong[i].cluster, "restart") != NULL;
+        snprintf(text, sizeof text, "{'data': {'train': 'x'}, 'cluster': %s%s}", wrong[i].cluster,
+                 both ? "}" : ", 'restart': {'grow': true}");
+        refuse_document(text, wrong[i].pointer);
+    }
+    is_taken("'cluster': {'nodes': 2, 'hosts': ['a', 'b', 'c']}, 'restart': {'grow': true}");
+}
+
 Test(job_spec, valid_documents_are_accepted)
 {
     is_taken("'precision': 'bf16'");

@@ -68,6 +68,8 @@ Test(job_state_machine, each_event_has_its_actions_and_its_next_phase)
         {PHASE_RUNNING, ON_CANCEL_ASKED, "STORE_CANCEL_REQUEST MARK_CANCEL WAKE_LOOP", PHASE_RUNNING, MACHINE_DONE},
         {PHASE_RUNNING, ON_CANCEL_SEEN, "ASK_WORKERS STORE_STOPPING", PHASE_RUNNING, MACHINE_DONE},
         {PHASE_RUNNING, ON_STALLED, "MARK_STALL TERMINATE", PHASE_RUNNING, MACHINE_DONE},
+        {PHASE_RUNNING, ON_MAY_GROW, "MARK_GROW ASK_WORKERS STORE_STOPPING", PHASE_RUNNING, MACHINE_DONE},
+        {PHASE_IN_SLURM, ON_MAY_GROW, "", PHASE_IN_SLURM, MACHINE_NOTHING},
         {PHASE_RUNNING, ON_LAUNCHER_ENDED, "", PHASE_CLEARING, MACHINE_DONE},
         {PHASE_RUNNING, ON_MAY_START, "", PHASE_RUNNING, MACHINE_NOTHING},
         {PHASE_CLEARING, ON_NOTHING_LEFT, "STORE_END FINISH FORGET", PHASE_CLEARING, MACHINE_GONE},
@@ -249,6 +251,8 @@ Test(job_state_machine, what_follows_an_attempt)
         {{.state = JOB_CANCELLED, .reason = "cancelled", .step = 8}, 0, NULL, JOB_CANCELLED, 0, "cancelled"},
         {{.state = JOB_FAILED, .reason = "its time was up", .step = 8, .goes_on = true}, 0, NULL, JOB_QUEUED, 0,
          "its time was up; continues in another allocation" FROM},
+        {{.state = JOB_CANCELLED, .reason = "stopped to grow", .step = 8, .goes_on = true, .grows = true}, 2, "a crash", JOB_QUEUED, 0,
+         "stopped to grow; continues from its checkpoint of step 6"},
   /* clang-format on */
     };
 

@@ -434,6 +434,19 @@ Test(failure, an_attempt_ended_by_its_time_limit_has_not_failed)
     cr_assert_not_null(strstr(v.reason, "did not stop in time"), "%s", v.reason);
 }
 
+Test(failure, an_attempt_that_was_stopped_to_grow_goes_on)
+{
+    struct verdict v = judge_failure(RUN_START STOPPED, "", 130, -1, FAILURE_GROWS);
+    cr_assert(v.goes_on && v.grows);
+    cr_assert_str_eq(v.reason, "stopped to go on with more hosts after step 4");
+    v = judge_failure(RUN_START, killed, -1, 9, FAILURE_GROWS);
+    cr_assert(v.goes_on && v.grows, "its workers had to be killed");
+    v = judge_failure(RUN_START FAILED, non_zero, 2, -1, FAILURE_GROWS);
+    cr_assert(v.state == JOB_FAILED && !v.goes_on && !v.grows, "it failed before it stopped");
+    v = judge_failure(RUN_START SUCCESS, "", 0, -1, FAILURE_GROWS);
+    cr_assert(v.state == JOB_SUCCEEDED && !v.goes_on && !v.grows, "it was complete");
+}
+
 Test(failure, distinguishes_faults_of_the_job_from_outside_ones)
 {
     cr_assert(judge_failure(RUN_START FAILED, non_zero, 2, -1, FAILURE_NOT_STOPPED).own_fault);
