@@ -49,7 +49,7 @@
     X(restarts, INT, "restarts", integer, SILENT) /* automatic restarts since it was submitted or resumed */ \
     X(resumes, BOOL, "resumes", hidden, SILENT) /* the next attempt starts from the newest checkpoint */ \
     X(wanted, TEXT, "wanted", hidden, SILENT) /* restart.grow: what to restore of its document, JSON; NULL: it has its nodes */ \
-    X(grows_to, TEXT, "json_extract(wanted, '$.cluster.nodes')", raw_if, SILENT) /* nodes */ \
+    X(grows_to, TEXT, "iif(finished_at is null, json_extract(wanted, '$.cluster.nodes'), null)", raw_if, SILENT) /* nodes */ \
     X(failure, TEXT, "failure", raw, SILENT) /* failure of the first attempt that failed, JSON */ \
     X(failure_label, TEXT, "failure_label", string, SILENT) /* assigned by the failure rules */ \
     X(queued_at, TIME, "queued_at", hidden, SILENT) /* determines its position in the queue */ \

@@ -2,11 +2,12 @@
 // traind.conf: slots = 1
 // traind.conf: node_check_seconds = 0
 
+import { execFileSync } from "node:child_process";
 import { request } from "node:http";
 import { api, clean, forget, JOB, jobIn, lastingJob, origin, story, submit, until } from "./lib/checks.mjs";
 import { ok, same } from "./lib/tap.mjs";
 
-const [socketPath] = process.argv.slice(3);
+const [socketPath, , , state] = process.argv.slice(3);
 const heading = (page, name) => page.getByRole("heading", { level: 1, name, exact: true });
 const focused = (page) => page.evaluate(() => document.activeElement.id || document.activeElement.textContent);
 
@@ -106,12 +107,23 @@ async function lost(page) {
   forget(/status of 404/);
 }
 
+// A job that has lost a node, which its page says only as long as it runs.
+async function fewerNodes(page, id, ended) {
+  execFileSync("sqlite3", ["-cmd", ".timeout 20000", `${state}/traind.db`, `update job set wanted = '{"cluster": {"nodes": 3}}' where id in (${id}, ${ended})`]);
+  await page.goto(`${origin}/#/jobs/${id}`);
+  await page.getByText(/^1 of 3 nodes: grows when more of its hosts answer and are free$/).waitFor();
+  ok(true, "fewer nodes: the job's page has both numbers");
+  same((await api(`/v1/jobs/${id}`)).grows_to, 3, "fewer nodes: as the API");
+  same((await api(`/v1/jobs/${ended}`)).grows_to, undefined, "fewer nodes: a job that has ended grows no more");
+}
+
 await story(async ({ page }) => {
   const { id } = await submit({ ...JOB, name: "first", steps: 2 });
   await jobIn(id, "succeeded");
-  await lastingJob({ ...JOB, name: "lasting" });
+  const lasting = await lastingJob({ ...JOB, name: "lasting" });
   await head(page);
   await nodes(page);
   await keys(page);
   await lost(page);
+  await fewerNodes(page, lasting, id);
 });

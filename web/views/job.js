@@ -82,7 +82,7 @@ function planCard() {
 }
 
 // For a job waiting on the daemon's machine.
-const growWords = (job) => (job.grows_to ? `; ${job.spec.cluster.nodes} of ${job.grows_to} nodes, grows to ${job.grows_to}` : "");
+const growWords = (job) => (job.grows_to ? `${job.spec.cluster.nodes} of ${job.grows_to} nodes: grows when more of its hosts answer and are free` : "");
 const placeWords = (job) => (job.queue_position ? `, place ${job.queue_position} of ${job.queue_length} in the queue` : "");
 
 export function mount(main, { params, query, heading }) {
@@ -131,7 +131,8 @@ export function mount(main, { params, query, heading }) {
     say(title, job.name || `Job ${id}`);
     heading(`${job.name || "Job"} #${id}`);
     setBadge(state, job.state);
-    say(reason, job.state === "succeeded" ? "" : (job.reason ?? "") + placeWords(job) + growWords(job) + (startWords(job) ? `; ${startWords(job)}` : ""));
+    const words = [(job.reason ?? "") + placeWords(job), growWords(job), startWords(job)];
+    say(reason, job.state === "succeeded" ? "" : words.filter(Boolean).join("; "));
     mark(reason, "data-state", job.state);
     say(label, job.failure_label ? `Failure label: ${job.failure_label}` : "");
     show(label, Boolean(job.failure_label));
