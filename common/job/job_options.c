@@ -433,8 +433,9 @@ static const struct job_option options[] = {
      HELP("Whether a job that continues on fewer nodes goes back to cluster.nodes: when more of cluster.hosts answer and are free, it writes a "
           "checkpoint and continues from it on more nodes, which does not count as a restart. With nodes as at first, batch and learning rate "
           "are those of the document again. Not with launcher slurm, which starts a job on all of its nodes only.")},
-    {"/restart/grow_seconds", JOB_OPTION_INTEGER, APART, AT(restart.grow_seconds), DEFAULT("600"), RANGE(1, 864000), UNIT("seconds"),
-     HELP("How long an attempt on fewer nodes runs at least before restart.grow ends it, so that a host that comes and goes costs little time.")},
+    {"/restart/grow_seconds", JOB_OPTION_INTEGER, APART, AT(restart.grow_seconds), DEFAULT("600"), RANGE(0, 864000), UNIT("seconds"),
+     HELP("How long an attempt on fewer nodes runs at least before restart.grow ends it, so that a host that comes and goes costs little time. A job that is "
+          "predicted to end within this time does not grow.")},
     {"/after", JOB_OPTION_NUMBERS, APART, AT(after), FLAG(after_count), DEFAULT("[]"), RANGE(1, 1e12), .whole = true, .most = JOB_AFTER_MAX,
      HELP("Ids of earlier jobs: this one starts once all of them have succeeded, and is cancelled when one of them fails, is cancelled or cannot start itself.")},
     {"/priority", JOB_OPTION_INTEGER, APART, AT(priority), DEFAULT("0"), RANGE(-1000, 1000),

@@ -16,7 +16,7 @@
 #include "daemon/job/job_replan.h"
 #include "launch/hosts.h"
 
-#define ASK_SECONDS 30.0 /* between two questions to the hosts, or restart.grow_seconds if less */
+#define ASK_SECONDS 30.0 /* between two questions to the hosts; restart.grow_seconds if less */
 
 /* ---------------------------------------------------------------- asking the hosts */
 
@@ -135,7 +135,7 @@ bool job_grow_is_due(struct job_manager *m, struct active_job *a)
         return false;
     double at_least = (double)a->spec->restart.grow_seconds;
     double early = at_least - launch_elapsed_seconds(&a->process);
-    g->ask_at = now + (early > 0 ? early : g->asked ? fmin(ASK_SECONDS, at_least) : 0);
+    g->ask_at = now + (early > 0 ? early : g->asked ? fmin(ASK_SECONDS, fmax(at_least, 1)) : 0);
     if (g->asked) {
         g->asked = false;
         spawn_clear(&g->asking);

@@ -12,7 +12,7 @@ change cancel_grace_seconds 60
 three=$(jq -nc --arg a "$h1" --arg b "$h2" --arg c "$h3" '{nodes: 3, hosts: [$a, $b, $c], interface: "eth0", workers_per_node: 1}')
 two=$(jq -c '.nodes = 2 | del(.hosts[2])' <<<"$three")
 document() { # RESTART
-    jq -nc "{steps: 60, checkpoint: {every_steps: 1, keep: 10000}, restart: $1}"
+    jq -nc "{steps: 100, checkpoint: {every_steps: 1, keep: 10000}, restart: $1}"
 }
 is_above() { # ID STEP
     [ "$(job "$1" step)" -gt "$2" ]
@@ -35,7 +35,7 @@ is_asked_to_stop() { # ID
     compgen -G "$state/jobs/$1/attempt-*/grow-requested" >/dev/null
 }
 
-train "$three" "$(document '{grow: true, grow_seconds: 2, max: 2}')"
+train "$three" "$(document '{grow: true, grow_seconds: 0, max: 2}')"
 want 201 "a job that may grow is taken"
 first=$id
 ok "it trains on three hosts" eventually is_above "$first" 3
@@ -65,7 +65,7 @@ is "$(replans "$first")" "$lost|3|2"$'\n'"$grown|2|3" "events have the numbers"
 like "$(reasons "$first")" "^stopped to go on with more hosts after step $grown; continues from its checkpoint of step $grown$" "and the reason"
 ok "it succeeds" wait_state "$first" succeeded
 is "$(job "$first" '| "\(.restarts) \(.attempt)"')" "2 4" "the growth is an attempt, and no restart"
-is "$(job "$first" '| "\(.spec.steps) \(.plan.global_batch)"')" "60 12" "with the batch and the steps of its document"
+is "$(job "$first" '| "\(.spec.steps) \(.plan.global_batch)"')" "100 12" "with the batch and the steps of its document"
 
 # ---- the same by hand, without lost hosts
 cut_after() { # STEP: nothing remains of later steps

@@ -652,7 +652,7 @@ Test(job_spec, only_a_job_on_named_hosts_can_grow)
         {"{}",                                                               "/restart/grow" },
         {"{'launcher': 'slurm', 'nodes': 2}",                                "/restart/grow" },
         {"{'nodes': 2, 'hosts': ['a']}",                                     "/cluster/hosts"},
-        {"{'nodes': 2, 'hosts': ['a', 'b']}, 'restart': {'grow_seconds': 0",
+        {"{'nodes': 2, 'hosts': ['a', 'b']}, 'restart': {'grow_seconds': -1",
          "/restart/grow_seconds"                                                             },
     };
     char text[256];
