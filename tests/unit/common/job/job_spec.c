@@ -649,11 +649,11 @@ Test(job_spec, only_a_job_on_named_hosts_can_grow)
     static const struct {
         const char *cluster, *pointer;
     } wrong[] = {
-        {"{}",                                                               "/restart/grow" },
-        {"{'launcher': 'slurm', 'nodes': 2}",                                "/restart/grow" },
-        {"{'nodes': 2, 'hosts': ['a']}",                                     "/cluster/hosts"},
+        {"{}",                                                                "/restart/grow" },
+        {"{'launcher': 'slurm', 'nodes': 2}",                                 "/restart/grow" },
+        {"{'nodes': 2, 'hosts': ['a']}",                                      "/cluster/hosts"},
         {"{'nodes': 2, 'hosts': ['a', 'b']}, 'restart': {'grow_seconds': -1",
-         "/restart/grow_seconds"                                                             },
+         "/restart/grow_seconds"                                                              },
     };
     char text[256];
 
