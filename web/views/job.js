@@ -131,8 +131,8 @@ export function mount(main, { params, query, heading }) {
     say(title, job.name || `Job ${id}`);
     heading(`${job.name || "Job"} #${id}`);
     setBadge(state, job.state);
-    const words = [(job.reason ?? "") + placeWords(job), growWords(job), startWords(job)];
-    say(reason, job.state === "succeeded" ? "" : words.filter(Boolean).join("; "));
+    const why = [(job.reason ?? "") + placeWords(job), growWords(job), startWords(job)];
+    say(reason, job.state === "succeeded" ? "" : why.filter(Boolean).join("; "));
     mark(reason, "data-state", job.state);
     say(label, job.failure_label ? `Failure label: ${job.failure_label}` : "");
     show(label, Boolean(job.failure_label));
