@@ -81,7 +81,7 @@ function planCard() {
   return { element, update };
 }
 
-// For a job waiting on the daemon's machine.
+// For a running job that has lost a node, and one waiting on the daemon's machine.
 const growWords = (job) => (job.grows_to ? `${job.spec.cluster.nodes} of ${job.grows_to} nodes: grows when more of its hosts answer and are free` : "");
 const placeWords = (job) => (job.queue_position ? `, place ${job.queue_position} of ${job.queue_length} in the queue` : "");
 
